@@ -1,0 +1,230 @@
+"""People who answer yes/no questions about what they mean.
+
+Both families work on a *population* (leading axis of people) for one lane at a time: a lane holds the
+index of its person and a ``belief``, the little that the person's next answers depend on.
+"""
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from qmind_jax.people.population import Person, check_range, field_of
+from qmind_jax.quantum import is_projector, norm_squared, project
+
+
+class AnsweringPerson(Person, abc.ABC):
+    """What an environment needs of people who answer questions.
+
+    Attributes:
+        hypotheses: Labels of the H things that the person may mean.
+        questions: Labels of the Q questions that can be asked.
+    """
+
+    hypotheses: tuple[str, ...]
+    questions: tuple[str, ...]
+
+    @property
+    def num_hypotheses(self) -> int:
+        """H, from the shapes of the arrays."""
+        return self._sizes()[0]
+
+    @property
+    def num_questions(self) -> int:
+        """Q, from the shapes of the arrays."""
+        return self._sizes()[1]
+
+    @abc.abstractmethod
+    def _sizes(self) -> tuple[int, int]:
+        """H and Q."""
+
+    @abc.abstractmethod
+    def initial_belief(self, person: jax.Array, intent: jax.Array) -> jax.Array:
+        """The belief of person ``person`` (index) who means hypothesis ``intent`` (index)."""
+
+    @abc.abstractmethod
+    def p_yes(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
+        """Probability of "yes" to ``question`` (index), a float scalar in [0, 1]."""
+
+    @abc.abstractmethod
+    def after_answer(
+        self, belief: jax.Array, person: jax.Array, question: jax.Array, yes: jax.Array
+    ) -> jax.Array:
+        """The belief after the question has been answered."""
+
+
+class ProjectiveAnswers(AnsweringPerson):
+    """Answers that depend on the questions asked before (Lüders rule).
+
+    Each hypothesis is a belief state, each question a projector. A "yes" has probability
+    ``|P psi|^2`` and collapses the state to ``P psi``, a "no" to ``psi - P psi``, normalised. Asking
+    the same question twice in a row gives the same answer. Source: quantum-mind's
+    ``ProjectiveAnswerModel``; question order effects after Wang & Busemeyer (2013).
+
+    Attributes:
+        states: Unit vectors, float or complex, shape ``(H, d)``, or ``(people, H, d)``.
+        projectors: Hermitian idempotent matrices of any rank, shape ``(Q, d, d)``, or
+            ``(people, Q, d, d)``.
+        hypotheses: H labels; ``h0, h1, ...`` if empty.
+        questions: Q labels; ``q0, q1, ...`` if empty.
+
+    Raises:
+        ValueError: If shapes do not fit, a state is zero, or a matrix is no projector.
+    """
+
+    states: jax.Array
+    projectors: jax.Array
+    hypotheses: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+
+    _person_ndims: ClassVar[dict[str, int]] = {"states": 2, "projectors": 3}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _set_labels(self)
+        kind = jnp.promote_types(self.states.dtype, self.projectors.dtype)
+        length = jnp.sqrt(norm_squared(self.states))[..., None]
+        object.__setattr__(self, "states", (self.states / length).astype(kind))
+        object.__setattr__(self, "projectors", self.projectors.astype(kind))
+
+    def _validate(self, values: dict[str, np.ndarray]) -> None:
+        states, projectors = values["states"], values["projectors"]
+        dimension = states.shape[-1]
+        if projectors.shape[-2:] != (dimension, dimension):
+            raise ValueError(
+                f"projectors must be {dimension} x {dimension} matrices, as the states have "
+                f"{dimension} entries; got shape {projectors.shape}"
+            )
+        if np.any(np.linalg.norm(states, axis=-1) < 1e-12):
+            raise ValueError("states must not contain a zero vector")
+        flat = projectors.reshape(-1, dimension, dimension)
+        for i, matrix in enumerate(flat):
+            if not is_projector(matrix):
+                label = self.questions[i % projectors.shape[-3]] if self.questions else i
+                raise ValueError(
+                    f"projectors: the matrix of question {label!r} is not a projector (expected "
+                    f"P = P^H = P P within 1e-4), got\n{matrix}\n"
+                    "qmind_jax.quantum.projector(rows) makes one from vectors"
+                )
+
+    @classmethod
+    def from_dicts(cls, states: Mapping[Any, Any], projectors: Mapping[Any, Any]) -> Self:
+        """One person from dictionaries, as quantum-mind writes them.
+
+        Args:
+            states: ``{hypothesis: vector of length d}``; normalised here.
+            projectors: ``{question: d x d projector}``. The order of the keys gives the indices.
+
+        Raises:
+            ValueError: If there are no hypotheses or questions, or the values do not fit together.
+        """
+        if not states or not projectors:
+            raise ValueError(
+                f"states and projectors must not be empty, got {len(states)} hypotheses and "
+                f"{len(projectors)} questions"
+            )
+        return cls(
+            states=_stack_rows("states", states),
+            projectors=_stack_rows("projectors", projectors),
+            hypotheses=tuple(str(label) for label in states),
+            questions=tuple(str(label) for label in projectors),
+        )
+
+    def order_free(self) -> "IndependentAnswers":
+        """The order-blind twin: every question answered as if it were asked first."""
+        projected = jnp.einsum("...qij,...hj->...hqi", self.projectors, self.states)
+        table = jnp.clip(norm_squared(projected), 0.0, 1.0)
+        return IndependentAnswers(table, self.hypotheses, self.questions)
+
+    def _sizes(self) -> tuple[int, int]:
+        return self.states.shape[-2], self.projectors.shape[-3]
+
+    def initial_belief(self, person: jax.Array, intent: jax.Array) -> jax.Array:
+        """The state vector of the hypothesis, shape ``(d,)``."""
+        return field_of(self.states, person, intent)
+
+    def p_yes(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
+        """``|P psi|^2``, clipped at 1 against rounding."""
+        return jnp.minimum(norm_squared(self._projected(belief, person, question)), 1.0)
+
+    def after_answer(
+        self, belief: jax.Array, person: jax.Array, question: jax.Array, yes: jax.Array
+    ) -> jax.Array:
+        """The collapsed state vector, normalised unless it is numerically zero."""
+        projected = self._projected(belief, person, question)
+        collapsed = jnp.where(yes, projected, belief - projected)
+        # A state this short is an answer of probability 1e-15: dividing would only blow up noise.
+        squared = norm_squared(collapsed)
+        return jnp.where(squared > 1e-15, collapsed * jax.lax.rsqrt(jnp.maximum(squared, 1e-15)), collapsed)
+
+    def _projected(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
+        return project(field_of(self.projectors, person, question), belief)
+
+
+class IndependentAnswers(AnsweringPerson):
+    """Answers that do not depend on what was asked before (the classical assumption).
+
+    Asking again draws again. Source: quantum-mind's ``IndependentAnswerModel``.
+
+    Attributes:
+        table: Probability of "yes" for each hypothesis and question, shape ``(H, Q)``, or
+            ``(people, H, Q)``, in [0, 1].
+        hypotheses: H labels; ``h0, h1, ...`` if empty.
+        questions: Q labels; ``q0, q1, ...`` if empty.
+
+    Raises:
+        ValueError: If a probability is outside [0, 1] or the labels do not fit the table.
+    """
+
+    table: jax.Array
+    hypotheses: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+
+    _person_ndims: ClassVar[dict[str, int]] = {"table": 2}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _set_labels(self)
+
+    def _validate(self, values: dict[str, np.ndarray]) -> None:
+        check_range("IndependentAnswers", "table", values["table"], 0.0, 1.0)
+
+    def _sizes(self) -> tuple[int, int]:
+        return self.table.shape[-2], self.table.shape[-1]
+
+    def initial_belief(self, person: jax.Array, intent: jax.Array) -> jax.Array:
+        """The row of the hypothesis, shape ``(Q,)``."""
+        return field_of(self.table, person, intent)
+
+    def p_yes(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
+        """The entry of the question."""
+        return belief[question]
+
+    def after_answer(
+        self, belief: jax.Array, person: jax.Array, question: jax.Array, yes: jax.Array
+    ) -> jax.Array:
+        """The same row: asking leaves no trace."""
+        return belief
+
+
+def _set_labels(people: AnsweringPerson) -> None:
+    """Fill in default labels and check that given ones fit the arrays."""
+    for name, size, prefix in (
+        ("hypotheses", people.num_hypotheses, "h"),
+        ("questions", people.num_questions, "q"),
+    ):
+        labels: Sequence[str] = getattr(people, name) or [f"{prefix}{i}" for i in range(size)]
+        if len(labels) != size or len(set(labels)) != size:
+            raise ValueError(f"{name} must be {size} different labels, got {list(labels)}")
+        object.__setattr__(people, name, tuple(labels))
+
+
+def _stack_rows(name: str, values: Mapping[Any, Any]) -> np.ndarray:
+    rows = {label: np.asarray(value) for label, value in values.items()}
+    if len({row.shape for row in rows.values()}) > 1:
+        shapes = {label: row.shape for label, row in rows.items()}
+        raise ValueError(f"{name} must all have one shape, got {shapes}")
+    return np.stack(list(rows.values()))

@@ -1,0 +1,203 @@
+"""People who trust or distrust a robot.
+
+Three families behind one interface. Each works on a *population* (leading axis of people) for one lane
+at a time. A lane holds the index of its person and a pair of floats ``(z, x)``: ``(1 + z) / 2`` is
+the probability of trust in every family, and ``x`` is what else the family remembers.
+"""
+
+import abc
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from qmind_jax.people.population import Person, check_range, field_of
+from qmind_jax.quantum import rotate
+
+TrustState = tuple[jax.Array, jax.Array]
+
+
+class TrustingPerson(Person, abc.ABC):
+    """What an environment needs of people who trust."""
+
+    @abc.abstractmethod
+    def initial_trust(self, person: jax.Array) -> TrustState:
+        """``(z, x)`` of person ``person`` (index) before anything has happened."""
+
+    @abc.abstractmethod
+    def after_outcome(self, trust: TrustState, person: jax.Array, success: jax.Array) -> TrustState:
+        """Trust after the robot has succeeded or failed."""
+
+    @abc.abstractmethod
+    def after_answer(self, trust: TrustState, person: jax.Array, yes: jax.Array) -> TrustState:
+        """Trust after the person has been asked "do you trust the robot?" and has answered."""
+
+    @abc.abstractmethod
+    def after_wait(self, trust: TrustState, person: jax.Array) -> TrustState:
+        """Trust after nothing has happened for one step."""
+
+
+def p_trust(trust: TrustState) -> jax.Array:
+    """Probability of trust, in [0, 1]."""
+    return jnp.clip(0.5 * (1.0 + trust[0]), 0.0, 1.0)
+
+
+class TrustQubit(TrustingPerson):
+    """Trust as a qubit in the real plane of the Bloch ball: an open quantum system.
+
+    Success rotates the Bloch vector ``(z, x)`` by ``-a_pos``, failure by ``+a_neg``; every step without
+    a question shrinks the coherence ``x`` by ``1 - gamma``. A question collapses trust to certainty.
+    The rotation passes the pole, so success at full trust lowers it: a property of the model.
+    Source: quantum-mind's ``OpenSystemBelief``.
+
+    Attributes:
+        phi0: Initial polar angle in radians; initial trust is ``cos(phi0 / 2) ** 2``.
+        a_pos: Rotation by success, radians in (0, pi).
+        a_neg: Rotation by failure, radians in (0, pi).
+        gamma: Dephasing per step, in [0, 1].
+
+    Each is a float scalar for one person or has shape ``(people,)``.
+
+    Raises:
+        ValueError: If a value is outside its range.
+    """
+
+    phi0: jax.Array = 1.6
+    a_pos: jax.Array = 0.8
+    a_neg: jax.Array = 1.2
+    gamma: jax.Array = 0.3
+
+    _person_ndims: ClassVar[dict[str, int]] = {"phi0": 0, "a_pos": 0, "a_neg": 0, "gamma": 0}
+
+    def _validate(self, values: dict[str, np.ndarray]) -> None:
+        for name in ("a_pos", "a_neg"):
+            check_range("TrustQubit", name, values[name], 0.0, np.pi, open_ends=True)
+        check_range("TrustQubit", "gamma", values["gamma"], 0.0, 1.0)
+
+    def initial_trust(self, person: jax.Array) -> TrustState:
+        """A pure state at polar angle ``phi0``."""
+        phi0 = field_of(self.phi0, person)
+        return jnp.cos(phi0), jnp.sin(phi0)
+
+    def after_outcome(self, trust: TrustState, person: jax.Array, success: jax.Array) -> TrustState:
+        """Rotation by the outcome, then dephasing."""
+        angle = jnp.where(success, -field_of(self.a_pos, person), field_of(self.a_neg, person))
+        z, x = rotate(*trust, angle)
+        return z, x * (1.0 - field_of(self.gamma, person))
+
+    def after_answer(self, trust: TrustState, person: jax.Array, yes: jax.Array) -> TrustState:
+        """Collapse to certain trust or certain distrust."""
+        return _certain(trust, yes)
+
+    def after_wait(self, trust: TrustState, person: jax.Array) -> TrustState:
+        """Dephasing alone."""
+        z, x = trust
+        return z, x * (1.0 - field_of(self.gamma, person))
+
+
+class MarkovTrust(TrustingPerson):
+    """Trust as a two-state Markov chain.
+
+    Success moves distrust to trust with probability ``up``, failure trust to distrust with probability
+    ``down``. An answer reveals the state: trust becomes certain. Source: quantum-mind's
+    ``MarkovBelief``.
+
+    Attributes:
+        p0: Initial probability of trust, in [0, 1].
+        up: In [0, 1].
+        down: In [0, 1].
+
+    Each is a float scalar for one person or has shape ``(people,)``.
+
+    Raises:
+        ValueError: If a value is outside [0, 1].
+    """
+
+    p0: jax.Array = 0.5
+    up: jax.Array = 0.3
+    down: jax.Array = 0.3
+
+    _person_ndims: ClassVar[dict[str, int]] = {"p0": 0, "up": 0, "down": 0}
+
+    def _validate(self, values: dict[str, np.ndarray]) -> None:
+        for name, value in values.items():
+            check_range("MarkovTrust", name, value, 0.0, 1.0)
+
+    def initial_trust(self, person: jax.Array) -> TrustState:
+        """``z = 2 p0 - 1``; ``x`` stays 0."""
+        z = 2.0 * field_of(self.p0, person) - 1.0
+        return z, jnp.zeros_like(z)
+
+    def after_outcome(self, trust: TrustState, person: jax.Array, success: jax.Array) -> TrustState:
+        """One step of the chain."""
+        z, x = trust
+        towards_trust = z + (1.0 - z) * field_of(self.up, person)
+        towards_distrust = z - (1.0 + z) * field_of(self.down, person)
+        return jnp.where(success, towards_trust, towards_distrust), x
+
+    def after_answer(self, trust: TrustState, person: jax.Array, yes: jax.Array) -> TrustState:
+        """Certain trust or certain distrust."""
+        return _certain(trust, yes)
+
+    def after_wait(self, trust: TrustState, person: jax.Array) -> TrustState:
+        """Nothing changes."""
+        return trust
+
+
+class BetaTrust(TrustingPerson):
+    """Trust as the mean of a Beta distribution that counts experiences.
+
+    Starts at ``alpha = n0 p0``, ``beta = n0 (1 - p0)``; success adds ``w_s`` to alpha, failure ``w_f`` to
+    beta. Experience stabilises trust; asking about it leaves no trace. The pair ``(z, x)`` holds
+    twice the mean minus one, and the amount of experience ``alpha + beta``. Source: Beta trust of
+    Guo & Yang (2021).
+
+    Attributes:
+        p0: Initial trust, in [0, 1].
+        n0: Initial amount of experience, positive.
+        w_s: Weight of a success, at least 0.
+        w_f: Weight of a failure, at least 0.
+
+    Each is a float scalar for one person or has shape ``(people,)``.
+
+    Raises:
+        ValueError: If a value is outside its range.
+    """
+
+    p0: jax.Array = 0.5
+    n0: jax.Array = 1.0
+    w_s: jax.Array = 0.3
+    w_f: jax.Array = 0.3
+
+    _person_ndims: ClassVar[dict[str, int]] = {"p0": 0, "n0": 0, "w_s": 0, "w_f": 0}
+
+    def _validate(self, values: dict[str, np.ndarray]) -> None:
+        check_range("BetaTrust", "p0", values["p0"], 0.0, 1.0)
+        check_range("BetaTrust", "n0", values["n0"], 0.0, np.inf, open_ends=True)
+        check_range("BetaTrust", "w_s", values["w_s"], 0.0, np.inf)
+        check_range("BetaTrust", "w_f", values["w_f"], 0.0, np.inf)
+
+    def initial_trust(self, person: jax.Array) -> TrustState:
+        """``z = 2 p0 - 1`` and ``x = n0``."""
+        return 2.0 * field_of(self.p0, person) - 1.0, field_of(self.n0, person)
+
+    def after_outcome(self, trust: TrustState, person: jax.Array, success: jax.Array) -> TrustState:
+        """One more experience, weighted by its kind."""
+        z, experience = trust
+        weight = jnp.where(success, field_of(self.w_s, person), field_of(self.w_f, person))
+        total = experience + weight
+        return (z * experience + jnp.where(success, weight, -weight)) / total, total
+
+    def after_answer(self, trust: TrustState, person: jax.Array, yes: jax.Array) -> TrustState:
+        """Nothing changes: telling one's trust is no experience with the robot."""
+        return trust
+
+    def after_wait(self, trust: TrustState, person: jax.Array) -> TrustState:
+        """Nothing changes."""
+        return trust
+
+
+def _certain(trust: TrustState, yes: jax.Array) -> TrustState:
+    z, x = trust
+    return jnp.where(yes, jnp.ones_like(z), -jnp.ones_like(z)), jnp.zeros_like(x)

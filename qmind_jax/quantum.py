@@ -1,0 +1,82 @@
+"""Small quantum mechanics: unit vectors, projectors and the Bloch disc.
+
+Everything here is a pure function of arrays. "Probability" and "collapse" follow the Lüders rule: a
+"yes" to the question with projector P has probability ``|P psi|^2`` and leaves ``P psi``, normalised.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def unit_vector(angles: jax.Array) -> jax.Array:
+    """Unit vector from hyperspherical angles.
+
+    Args:
+        angles: Angles in radians, shape ``(..., d - 1)``.
+
+    Returns:
+        Real vectors of shape ``(..., d)``: entry i is ``cos(angles[i])`` times the sines of all
+        angles before it, the last entry the product of all sines.
+    """
+    angles = jnp.asarray(angles, float)
+    one = jnp.ones_like(angles[..., :1])
+    sines = jnp.concatenate([one, jnp.cumprod(jnp.sin(angles), axis=-1)], axis=-1)
+    return sines * jnp.concatenate([jnp.cos(angles), one], axis=-1)
+
+
+def projector(rows: jax.Array, tolerance: float = 1e-6) -> np.ndarray:
+    """Orthogonal projector on the span of some vectors.
+
+    Args:
+        rows: One vector of shape ``(d,)`` or several of shape ``(k, d)``, real or complex. They may
+            be linearly dependent and of any length; the rank of the projector is that of the rows.
+        tolerance: Singular values below this fraction of the largest count as zero.
+
+    Returns:
+        Hermitian idempotent NumPy matrix of shape ``(d, d)`` in double precision.
+
+    Raises:
+        ValueError: If the rows are not a vector or matrix of finite numbers.
+    """
+    rows = np.atleast_2d(np.asarray(rows))
+    if rows.ndim != 2 or not np.all(np.isfinite(rows)):
+        raise ValueError(f"rows must be a finite vector or matrix, got shape {rows.shape}: {rows}")
+    _, singular, basis = np.linalg.svd(rows.astype(np.result_type(rows, np.float64)))
+    rank = int(np.sum(singular > tolerance * max(singular.max(initial=0.0), np.finfo(float).tiny)))
+    kept = basis[:rank]
+    return kept.T @ kept.conj()
+
+
+def is_projector(matrix: np.ndarray, tolerance: float = 1e-4) -> bool:
+    """Whether a matrix, or each of a stack of them, is Hermitian and idempotent within a tolerance."""
+    matrix = np.asarray(matrix)
+    square = matrix.ndim >= 2 and matrix.shape[-1] == matrix.shape[-2]
+    if not square or not np.all(np.isfinite(matrix)):
+        return False
+    hermitian = np.abs(matrix - matrix.conj().swapaxes(-1, -2)).max(initial=0.0)
+    idempotent = np.abs(matrix @ matrix - matrix).max(initial=0.0)
+    return bool(max(hermitian, idempotent) <= tolerance)
+
+
+def project(matrix: jax.Array, psi: jax.Array) -> jax.Array:
+    """``matrix @ psi``, unrolled over a small Hilbert space so that batches of lanes vectorise.
+
+    Args:
+        matrix: Shape ``(d, d)``.
+        psi: Shape ``(d,)``.
+    """
+    dimension = psi.shape[-1]
+    return jnp.stack([sum(matrix[i, j] * psi[j] for j in range(dimension)) for i in range(dimension)])
+
+
+def norm_squared(psi: jax.Array) -> jax.Array:
+    """Squared length of a real or complex vector over its last axis."""
+    squares = jnp.real(psi) ** 2 + jnp.imag(psi) ** 2 if jnp.iscomplexobj(psi) else psi**2
+    return jnp.sum(squares, axis=-1)
+
+
+def rotate(z: jax.Array, x: jax.Array, angle: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Rotate a Bloch vector in the z-x plane by an angle in radians, from z towards x."""
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    return z * cosine - x * sine, x * cosine + z * sine
