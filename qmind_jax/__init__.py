@@ -4,11 +4,14 @@ import importlib
 from types import ModuleType
 
 from qmind_jax import envs, people
+from qmind_jax.adapters.registration import register_envs
 from qmind_jax.registry import REGISTRY, make
 
 __version__ = "0.1.0"
 
-_LAZY = ("adapters", "evaluation", "plots", "policies", "testing", "training", "wrappers")
+_LAZY = ("evaluation", "plots", "policies", "testing", "training", "wrappers")
+
+register_envs()
 
 
 def __getattr__(name: str) -> ModuleType:

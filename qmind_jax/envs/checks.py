@@ -21,15 +21,18 @@ def check_people(people: Any, family: type[Person]) -> None:
 
 def check_cost(name: str, value: Any) -> None:
     """Raise ``ValueError`` unless the value is made of finite numbers."""
-    if not np.issubdtype(np.asarray(value).dtype, np.number) or not np.all(np.isfinite(value)):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    kind = np.asarray(value).dtype
+    real = np.issubdtype(kind, np.integer) or np.issubdtype(kind, np.floating)
+    if not real or not np.all(np.isfinite(value)):
+        raise ValueError(f"{name} must be a finite real number, got {value!r}")
 
 
 def check_count(name: str, value: Any) -> None:
     """Raise ``ValueError`` unless the value is made of integers of at least 1."""
     array = np.asarray(value)
-    if not np.issubdtype(array.dtype, np.integer) or np.any(array < 1):
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    whole = np.issubdtype(array.dtype, np.integer)
+    if not whole or np.any(array < 1) or np.any(array > np.iinfo(np.int32).max):
+        raise ValueError(f"{name} must be an integer from 1 to 2**31 - 1, got {value!r}")
 
 
 def check_fraction(name: str, value: Any) -> None:

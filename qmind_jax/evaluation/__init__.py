@@ -1,1 +1,3 @@
-"""evaluation"""
+"""What policies achieve."""
+
+from qmind_jax.evaluation.returns import Returns, evaluate

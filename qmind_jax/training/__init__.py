@@ -1,1 +1,4 @@
-"""training"""
+"""Training of agents inside one ``jit``."""
+
+from qmind_jax.training.config import PPOConfig
+from qmind_jax.training.ppo import TrainResult, train

@@ -1,0 +1,234 @@
+"""The commands behind ``python -m qmind_jax``."""
+
+import dataclasses
+import os
+import pathlib
+import sys
+import time
+from typing import Annotated, Any, Literal
+
+import jax
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from qmind_jax import runs
+from qmind_jax.people.ratings import TrustTrials, load_trust_ratings
+from qmind_jax.people.ratings_fit import TrustFamily, held_out_errors
+from qmind_jax.registry import REGISTRY, unknown
+from qmind_jax.training.checkpoint import train_with_checkpoints
+from qmind_jax.training.config import PPOConfig
+from qmind_jax.training.presets import PRESETS
+from qmind_jax.training.progress import TrainingProgress
+
+console = Console()
+
+_CHECKPOINTS = 10
+
+
+def train(
+    env_id: Annotated[str, tyro.conf.Positional],
+    people: str | None = None,
+    num_people: int = 1000,
+    family: TrustFamily = "qubit",
+    seeds: int = 5,
+    seed: int = 0,
+    network: Literal["mlp", "gru"] | None = None,
+    steps: int | None = None,
+    params: tuple[str, ...] = (),
+    ppo: tuple[str, ...] = (),
+    episodes: int = 20_000,
+    out: pathlib.Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Train agents on simulated people; save a table, a plot, and checkpoints.
+
+    Args:
+        env_id: Environment, such as TrustHandover-v0; the command `list` shows all.
+        people: Whom to train on. For trust, a file of ratings (CSV with the columns participant, trial,
+            robot_correct, trust_before, trust_after) or nothing for people as fitted to 100 real ones.
+            For clarification, a number of people around the published one. "published" is the one person
+            of the environment's source; a number N is N people of the default kind; a .npz file is a
+            saved population.
+        num_people: Size of a population made from ratings.
+        family: Family of trusting people.
+        seeds: Agents to train side by side.
+        seed: Seed of everything random.
+        network: Feed-forward or recurrent; by default what suits the environment.
+        steps: Environment steps per agent.
+        params: Parameters of the environment, as fail_cost=2.
+        ppo: Other hyper-parameters of PPO, as learning_rate=0.001.
+        episodes: Episodes per evaluation.
+        out: Folder of the run; must not exist yet. By default a new one under runs/.
+        resume: Go on with the interrupted run in --out.
+    """
+    if resume:
+        if out is None:
+            raise ValueError("resume needs --out, the folder of the run to go on with")
+        run = runs.load(out)
+        if run.env_id != env_id:
+            raise ValueError(f"the run in {out} is of {run.env_id}, not of {env_id}")
+    else:
+        run = runs.create(
+            out or runs.new_folder(env_id),
+            env_id,
+            make_people(env_id, people, num_people, family, jax.random.key(seed)),
+            parse_assignments("parameter", params),
+            configure(env_id, network, steps, parse_assignments("hyper-parameter", ppo)),
+            seeds,
+            seed,
+        )
+    _train(run, episodes)
+
+
+def evaluate(
+    run: Annotated[pathlib.Path, tyro.conf.Positional], episodes: int = 100_000, seed: int = 1
+) -> None:
+    """Evaluate the agents of a run again, next to the untrained policies.
+
+    Args:
+        run: Folder of the run.
+        episodes: Episodes per policy.
+        seed: Seed of the evaluation.
+    """
+    loaded = runs.load(run)
+    policy = runs.trained_policy(loaded)
+    _print_returns(loaded, runs.compare(loaded, policy, episodes, jax.random.key(seed)), episodes)
+
+
+def list_environments() -> None:
+    """List the environments."""
+    table = Table("environment", "what it is", title="qmind_jax environments")
+    for env_id, registration in REGISTRY.items():
+        table.add_row(env_id, registration.summary)
+    console.print(table)
+
+
+def make_people(env_id: str, people: str | None, num_people: int, family: TrustFamily, key: jax.Array) -> Any:
+    """The population that the command line asks for; see :func:`train`."""
+    trials = _load_ratings(people) if people is not None and people.endswith(".csv") else None
+    return runs.population(env_id, people, num_people, family, key, trials)
+
+
+def configure(env_id: str, network: str | None, steps: int | None, changes: dict[str, Any]) -> PPOConfig:
+    """The preset of the environment with some values changed.
+
+    Raises:
+        ValueError: For an unknown environment or hyper-parameter, or a value that makes no sense.
+    """
+    if env_id not in PRESETS:
+        raise ValueError(unknown("environment id", env_id, REGISTRY))
+    known = [field.name for field in dataclasses.fields(PPOConfig)]
+    for name in changes:
+        if name not in known:
+            raise ValueError(unknown("hyper-parameter", name, known))
+    if network is not None:
+        changes["network"] = network
+    if steps is not None:
+        changes["total_steps"] = steps
+    config = dataclasses.replace(PRESETS[env_id], **changes)
+    if config.num_updates <= _CHECKPOINTS:
+        return config
+    # A whole number of updates between checkpoints, so that one compilation serves all parts.
+    updates = config.num_updates // _CHECKPOINTS * _CHECKPOINTS
+    return dataclasses.replace(config, total_steps=updates * config.steps_per_update)
+
+
+def parse_assignments(kind: str, assignments: tuple[str, ...]) -> dict[str, Any]:
+    """``name=value`` texts as a dictionary; values are numbers, true, false, or words.
+
+    Raises:
+        ValueError: If a text is no assignment.
+    """
+    words = {"true": True, "false": False}
+    parsed: dict[str, Any] = {}
+    for text in assignments:
+        name, separator, value = text.partition("=")
+        if not separator or not name or not value:
+            raise ValueError(f"a {kind} must be written name=value, got {text!r}")
+        if value.lower() in words:
+            parsed[name] = words[value.lower()]
+            continue
+        try:
+            parsed[name] = int(value)
+        except ValueError:
+            try:
+                parsed[name] = float(value)
+            except ValueError:
+                parsed[name] = value
+    return parsed
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user ends in one clear line, not in a traceback."""
+    _keep_compilations()
+    commands = {"train": train, "evaluate": evaluate, "list": list_environments}
+    try:
+        tyro.extras.subcommand_cli_from_dict(commands, prog="python -m qmind_jax")
+    except (ValueError, TypeError, OSError) as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, markup=True)
+        sys.exit(2)
+
+
+def _keep_compilations() -> None:
+    """Let JAX find again what it has compiled in an earlier run, unless the user has chosen a folder."""
+    if jax.config.jax_compilation_cache_dir is None:
+        root = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(pathlib.Path(root) / "qmind_jax"))
+
+
+def _load_ratings(path: str) -> TrustTrials:
+    trials = load_trust_ratings(path)
+    table = Table("model", "held-out error", title=f"How well each family predicts people in {path}")
+    for name, error in sorted(held_out_errors(trials).items(), key=lambda item: item[1]):
+        table.add_row(name, f"{error:.4f}")
+    console.print(table)
+    console.print(
+        "Root mean squared error of trust, from the first rating and the robot's outcomes alone, "
+        "fitted to every second participant and judged on the others.\n"
+    )
+    return trials
+
+
+def _train(run: runs.Run, episodes: int) -> None:
+    env, params, config = run.env, run.params, run.config
+    console.print(
+        f"[bold]{run.env_id}[/]: {run.seeds} agents ({config.network}), {config.total_steps:,} steps each, "
+        f"on {len(params.people)} simulated people ({type(params.people).__name__})"
+    )
+    keys = jax.random.split(jax.random.key(run.seed), run.seeds)
+    began = time.perf_counter()
+    try:
+        with TrainingProgress(config.num_updates) as progress:
+            result = train_with_checkpoints(
+                run.folder / "checkpoints",
+                keys,
+                env,
+                params,
+                config,
+                num_checkpoints=_CHECKPOINTS,
+                report=progress,
+            )
+    except KeyboardInterrupt:
+        console.print(
+            f"\n[bold]stopped[/]; the last checkpoint is kept. Go on with\n"
+            f"  python -m qmind_jax train {run.env_id} --out {run.folder} --resume",
+            highlight=False,
+        )
+        sys.exit(130)
+    seconds = time.perf_counter() - began
+    returns = runs.compare(run, result.policy, episodes, jax.random.key(run.seed + 1))
+    runs.write_results(run, result, returns, seconds, episodes)
+    _print_returns(run, returns, episodes)
+    console.print(f"trained in {seconds:.0f} s, compilation included")
+    for name in ("learning_curve.png", "summary.json", "checkpoints"):
+        console.print(f"  {run.folder / name}", highlight=False, soft_wrap=True)
+
+
+def _print_returns(run: runs.Run, returns: dict[str, runs.MeanReturn], episodes: int) -> None:
+    console.print(f"\n[bold]{run.env_id}[/]: mean return per episode")
+    table = Table("policy", "return", "± s.e.", caption=f"{episodes:,} episodes per policy")
+    for name, (mean, error) in sorted(returns.items(), key=lambda item: -item[1].mean):
+        style = "bold" if name.startswith("trained") else None
+        table.add_row(name, f"{mean:.3f}", f"{error:.3f}", style=style)
+    console.print(table)

@@ -1,0 +1,66 @@
+"""Populations on disk: one file, with a version."""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+
+from qmind_jax.people.answering import IndependentAnswers, ProjectiveAnswers
+from qmind_jax.people.population import Person
+from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
+
+VERSION = 1
+
+_FAMILIES = {
+    family.__name__: family
+    for family in (ProjectiveAnswers, IndependentAnswers, TrustQubit, MarkovTrust, BetaTrust)
+}
+
+
+def save_people(path: str | pathlib.Path, people: Person) -> None:
+    """Write a person or a population to a NumPy ``.npz`` file.
+
+    Args:
+        path: File to write; its ending must be ``.npz``.
+        people: A person or population of one of the package's families.
+
+    Raises:
+        ValueError: If the file name does not end in ``.npz``.
+        TypeError: If the family is not one of the package's.
+    """
+    path = pathlib.Path(path)
+    if path.suffix != ".npz":
+        raise ValueError(f"path must end in .npz, got {path}")
+    family = type(people).__name__
+    if family not in _FAMILIES:
+        raise TypeError(f"people must be of {sorted(_FAMILIES)}, got {family}")
+    names = {field.name for field in dataclasses.fields(people)}
+    arrays = {name: np.asarray(getattr(people, name)) for name in names & set(people._person_ndims)}
+    labels = {name: getattr(people, name) for name in names - set(arrays)}
+    header = json.dumps({"version": VERSION, "family": family, "labels": labels})
+    np.savez(path, header=np.asarray(header), **arrays)
+
+
+def load_people(path: str | pathlib.Path) -> Person:
+    """Read what :func:`save_people` has written.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is no file of people, or of a version that this package does not know.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file of people at {path}")
+    try:
+        with np.load(path) as file:
+            content = {name: file[name] for name in file.files}
+        header = json.loads(str(content.pop("header")))
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{path} is no file of people written by save_people") from error
+    if header.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {header.get('version')!r}; this package reads version {VERSION}"
+        )
+    labels = {name: tuple(values) for name, values in header["labels"].items()}
+    return _FAMILIES[header["family"]](**content, **labels)

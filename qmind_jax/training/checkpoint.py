@@ -1,0 +1,123 @@
+"""Training that survives an interruption: checkpoints with orbax, resumed bit for bit."""
+
+import logging
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from qmind_jax.environment import Environment
+from qmind_jax.training.config import PPOConfig
+from qmind_jax.training.ppo import Metrics, Report, Runner, TrainResult, advance, policy_of, start
+
+
+class Checkpoints:
+    """The checkpoints of one run, in one folder; the newest two are kept.
+
+    Args:
+        folder: Where they are; created if missing.
+    """
+
+    def __init__(self, folder: str | pathlib.Path) -> None:
+        # Imported here: it takes seconds, and only runs that save need it.
+        import orbax.checkpoint as orbax
+
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        self._orbax = orbax
+        self._manager = orbax.CheckpointManager(
+            pathlib.Path(folder).resolve(),
+            options=orbax.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False),
+        )
+
+    @property
+    def latest(self) -> int | None:
+        """Number of updates done in the newest checkpoint, None if there is none."""
+        return self._manager.latest_step()
+
+    def save(self, runner: Runner, metrics: Metrics) -> None:
+        """Write the state of training and the metrics so far."""
+        tree = {"runner": _plain(runner), "metrics": metrics}
+        self._manager.save(int(runner.update.max()), args=self._orbax.args.StandardSave(tree))
+        self._manager.wait_until_finished()
+
+    def restore(self, like: tuple[Runner, Metrics]) -> tuple[Runner, Metrics]:
+        """Read the newest checkpoint.
+
+        Args:
+            like: A runner and metrics of the same structure, arrays or shapes.
+
+        Raises:
+            FileNotFoundError: If there is no checkpoint.
+            ValueError: If the checkpoint is of a run with other shapes.
+        """
+        if self.latest is None:
+            raise FileNotFoundError(f"no checkpoint in {self._manager.directory}")
+        runner, metrics = like
+        shapes = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype),
+            {"runner": jax.eval_shape(_plain, runner), "metrics": metrics},
+        )
+        tree = self._manager.restore(self.latest, args=self._orbax.args.StandardRestore(shapes))
+        key = jax.random.wrap_key_data(tree["runner"].key, impl=jax.random.key_impl(runner.key))
+        return tree["runner"].replace(key=key), tree["metrics"]
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._manager.close()
+
+
+def train_with_checkpoints(
+    folder: str | pathlib.Path,
+    key: jax.Array,
+    env: Environment,
+    params: Any,
+    config: PPOConfig,
+    *,
+    num_checkpoints: int = 10,
+    report: Report | None = None,
+) -> TrainResult:
+    """:func:`~qmind_jax.training.ppo.train` in parts, saved after each; goes on where it was stopped.
+
+    Args:
+        folder: Folder of the checkpoints. If it holds some already, of the same arguments, training
+            goes on from the newest and ends as if it had never been stopped, bit for bit.
+        key: Typed JAX random key, or an array of them, one per seed.
+        env: The environment, unwrapped.
+        params: Its parameters.
+        config: Hyper-parameters.
+        num_checkpoints: At most so many parts; parts are equal, so that one compilation does for all.
+        report: As in ``train``.
+    """
+    part = _equal_part(config.num_updates, num_checkpoints)
+    checkpoints = Checkpoints(folder)
+    try:
+        runner = start(key, env, params, config)
+        history: list[Metrics] = []
+        if checkpoints.latest is not None:
+            shapes = jax.eval_shape(
+                lambda r: advance(r, env, params, config, num_updates=checkpoints.latest), runner
+            )
+            runner, metrics = checkpoints.restore((runner, shapes[1]))
+            history.append(metrics)
+        while int(runner.update.max()) < config.num_updates:
+            runner, metrics = advance(runner, env, params, config, num_updates=part, report=report)
+            history = [_join([*history, metrics])]
+            checkpoints.save(runner, history[0])
+    finally:
+        checkpoints.close()
+    return TrainResult(policy_of(runner, env, params, config), history[0], runner)
+
+
+def _equal_part(total: int, num_parts: int) -> int:
+    """The smallest divisor of ``total`` that makes at most ``num_parts`` parts."""
+    return next(part for part in range(1, total + 1) if total % part == 0 and total // part <= num_parts)
+
+
+def _join(history: list[Metrics]) -> Metrics:
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), *history)
+
+
+def _plain(runner: Runner) -> Runner:
+    """The runner with the words of its key in place of the key, which is easier to store."""
+    return runner.replace(key=jax.random.key_data(runner.key))

@@ -1,0 +1,378 @@
+"""Proximal policy optimisation (Schulman et al. 2017), end to end inside one ``jit``.
+
+Rollouts come from ``step_batch``, whole updates run in a ``scan``, and many seeds train side by side under
+``vmap``. Feed-forward and recurrent agents share every line: minibatches are cut by lanes and keep their
+time axis, and the recurrent replay starts afresh where the rollout did.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+from jax import lax
+
+from qmind_jax import noise
+from qmind_jax.environment import Environment
+from qmind_jax.policies.learned import LearnedPolicy
+from qmind_jax.policies.networks import ActorCritic
+from qmind_jax.training.config import PPOConfig
+from qmind_jax.training.gae import generalised_advantages
+
+Metrics = dict[str, jax.Array]
+Report = Callable[[Any, Any], None]
+
+
+@struct.dataclass
+class Runner:
+    """Everything that training carries from one update to the next; save it and nothing is lost.
+
+    Attributes:
+        variables: Weights of the network.
+        optimiser: State of the optimiser.
+        env_state: States of the lanes.
+        observation: What the agent sees next, ``(lanes, inputs)``.
+        reset: Whether that observation starts an episode, bool ``(lanes,)``.
+        hidden: Hidden state of the network, ``(lanes, features)``.
+        episode_return: Return of the running episodes so far, float32 ``(lanes,)``.
+        key: JAX random key of the whole run; never changes.
+        update: Number of updates done, int32.
+    """
+
+    variables: Any
+    optimiser: Any
+    env_state: Any
+    observation: jax.Array
+    reset: jax.Array
+    hidden: jax.Array
+    episode_return: jax.Array
+    key: jax.Array
+    update: jax.Array
+
+
+@struct.dataclass
+class Rollout:
+    """What was seen in one rollout; every leaf has shape ``(steps, lanes, ...)``.
+
+    Attributes:
+        observation: What was acted on.
+        reset: Whether it started an episode: the end came *before* this step.
+        action: int32.
+        log_prob: Of the action, under the policy that chose it.
+        value: V of the observation.
+        reward: Scaled reward.
+        terminated: The episode came to its natural end *at* this step.
+        truncated: The episode hit its limit at this step.
+        final_value: V of the final observation, 0 where the limit belongs to the task.
+        finished_return: Unscaled return of the episode that ended at this step, 0 elsewhere.
+    """
+
+    observation: jax.Array
+    reset: jax.Array
+    action: jax.Array
+    log_prob: jax.Array
+    value: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+    final_value: jax.Array
+    finished_return: jax.Array
+
+
+@struct.dataclass
+class TrainResult:
+    """A finished training run; with many seeds every array has a leading axis of seeds.
+
+    Attributes:
+        policy: The trained policy, greedy; it acts on the observations of ``config.wrap(env)``.
+        metrics: History of ``return`` (mean of the episodes that ended in the rollout, NaN if none did),
+            ``episodes``, ``entropy``, ``value_loss``, ``approx_kl``, ``clip_fraction`` and
+            ``first_ratio_error`` (how far the replayed policy is from the one that acted, before the
+            first gradient step; rounding only), each of shape ``(updates,)``.
+        runner: State to continue from.
+    """
+
+    policy: LearnedPolicy
+    metrics: Metrics
+    runner: Runner
+
+
+def train(
+    key: jax.Array,
+    env: Environment,
+    params: Any,
+    config: PPOConfig | None = None,
+    *,
+    report: Report | None = None,
+) -> TrainResult:
+    """Train an agent, or one per seed.
+
+    Args:
+        key: One JAX random key, or an array of keys, one per seed: all seeds then train in one call.
+        env: The environment, unwrapped; ``config`` says what the agent sees of its last step.
+        params: Parameters of the environment, shared by all seeds.
+        config: Hyper-parameters.
+        report: Called from inside the computation after every update with the number of updates done
+            and the mean return over the seeds.
+
+    Returns:
+        Trained policies, metrics and the final state.
+    """
+    config = PPOConfig() if config is None else config
+    runner = start(key, env, params, config)
+    runner, metrics = advance(runner, env, params, config, num_updates=config.num_updates, report=report)
+    return TrainResult(policy_of(runner, env, params, config), metrics, runner)
+
+
+@functools.partial(jax.jit, static_argnames=("env", "config"))
+def start(key: jax.Array, env: Environment, params: Any, config: PPOConfig) -> Runner:
+    """The state before the first update; see :func:`train` for the arguments."""
+    wrapped = config.wrap(env)
+
+    def one_seed(key: jax.Array) -> Runner:
+        key_network, key_env, key_run = jax.random.split(key, 3)
+        observation, env_state = wrapped.reset_batch(key_env, params, config.lanes)
+        network = network_of(env, params, config)
+        hidden = network.initial_hidden(config.lanes)
+        reset = jnp.ones(config.lanes, bool)
+        variables = network.init(key_network, hidden, observation[None], reset[None])
+        return Runner(
+            variables=variables,
+            optimiser=_optimiser(config).init(variables),
+            env_state=env_state,
+            observation=observation,
+            reset=reset,
+            hidden=hidden,
+            episode_return=jnp.zeros(config.lanes, jnp.float32),
+            key=key_run,
+            update=jnp.int32(0),
+        )
+
+    return one_seed(key) if _is_single(key) else jax.vmap(one_seed)(key)
+
+
+@functools.partial(jax.jit, static_argnames=("env", "config", "num_updates", "report"))
+def advance(
+    runner: Runner,
+    env: Environment,
+    params: Any,
+    config: PPOConfig,
+    *,
+    num_updates: int,
+    report: Report | None = None,
+) -> tuple[Runner, Metrics]:
+    """Do some more updates; calling it twice is the same, bit for bit, as calling it once.
+
+    Args:
+        runner: From :func:`start` or an earlier call, of one seed or of many.
+        env: The environment, unwrapped.
+        params: Its parameters.
+        config: Hyper-parameters.
+        num_updates: How many.
+        report: As in :func:`train`.
+
+    Returns:
+        The next state, and metrics of shape ``(num_updates,)``, after an axis of seeds if there is one.
+    """
+    wrapped = config.wrap(env)
+    many = runner.update.ndim == 1
+    network = network_of(env, params, config)
+    update_one = functools.partial(_update, wrapped, params, config, network)
+    update_all = jax.vmap(update_one) if many else update_one
+
+    def update(runner: Runner, _: None) -> tuple[Runner, Metrics]:
+        runner, metrics = update_all(runner)
+        if report is not None:
+            # Outside the vmap over seeds, so that there is one call per update whatever their number.
+            jax.debug.callback(report, runner.update.max(), jnp.mean(metrics["return"]))
+        return runner, metrics
+
+    runner, metrics = lax.scan(update, runner, length=num_updates)
+    return runner, jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), metrics)
+
+
+def network_of(env: Environment, params: Any, config: PPOConfig) -> ActorCritic:
+    """The network that ``config`` asks for in this environment."""
+    return ActorCritic(env.action_space(params).n, config.network, config.features)
+
+
+def policy_of(runner: Runner, env: Environment, params: Any, config: PPOConfig) -> LearnedPolicy:
+    """The greedy policy of a training state."""
+    return LearnedPolicy(runner.variables, network_of(env, params, config))
+
+
+def _update(
+    env: Environment, params: Any, config: PPOConfig, network: ActorCritic, runner: Runner
+) -> tuple[Runner, Metrics]:
+    """One rollout and the gradient steps on it."""
+    key_rollout, key_shuffle = jax.random.split(jax.random.fold_in(runner.key, runner.update))
+    hidden = runner.hidden
+    runner, rollout = _collect(key_rollout, env, params, config, network, runner)
+    _, _, last_value = network.apply(
+        runner.variables, runner.hidden, runner.observation[None], runner.reset[None]
+    )
+    done = rollout.terminated | rollout.truncated
+    following = jnp.concatenate([rollout.value[1:], last_value])
+    advantage = generalised_advantages(
+        rollout.reward,
+        rollout.value,
+        jnp.where(done, rollout.final_value, following),
+        rollout.terminated,
+        rollout.truncated,
+        discount=config.discount,
+        trace_decay=config.trace_decay,
+        bootstrap_at_truncation=not env.time_limit_is_part_of_task,
+    )
+
+    entropy_bonus = config.entropy_bonus * _remaining(config, runner.update)
+
+    def minibatch_step(
+        carry: tuple[Any, Any], batch: tuple[jax.Array, Rollout, jax.Array]
+    ) -> tuple[tuple[Any, Any], Metrics]:
+        variables, optimiser = carry
+        gradient, metrics = jax.grad(_loss, has_aux=True)(variables, network, config, entropy_bonus, *batch)
+        change, optimiser = _optimiser(config).update(gradient, optimiser, variables)
+        return (optax.apply_updates(variables, change), optimiser), metrics
+
+    def epoch(carry: tuple[Any, Any], key: jax.Array) -> tuple[tuple[Any, Any], Metrics]:
+        order = jax.random.permutation(key, config.lanes).reshape(config.minibatches, -1)
+
+        def one(carry: tuple[Any, Any], lanes: jax.Array) -> tuple[tuple[Any, Any], Metrics]:
+            batch = jax.tree.map(lambda x: x[:, lanes], (rollout, advantage))
+            return minibatch_step(carry, (hidden[lanes], *batch))
+
+        return lax.scan(one, carry, order)
+
+    keys = jax.random.split(key_shuffle, config.epochs)
+    (variables, optimiser), losses = lax.scan(epoch, (runner.variables, runner.optimiser), keys)
+
+    episodes = jnp.sum(done)
+    metrics = {
+        "return": jnp.sum(rollout.finished_return) / episodes,
+        "episodes": episodes,
+        "first_ratio_error": losses.pop("ratio_error")[0, 0],
+        **jax.tree.map(jnp.mean, losses),
+    }
+    return runner.replace(variables=variables, optimiser=optimiser, update=runner.update + 1), metrics
+
+
+def _collect(
+    key: jax.Array,
+    env: Environment,
+    params: Any,
+    config: PPOConfig,
+    network: ActorCritic,
+    runner: Runner,
+) -> tuple[Runner, Rollout]:
+    """Let the policy act for ``config.rollout_steps`` steps."""
+
+    def step(carry: tuple[Any, ...], index: jax.Array) -> tuple[tuple[Any, ...], Rollout]:
+        env_state, observation, reset, hidden, episode_return = carry
+        key_env, key_action = jax.random.split(jax.random.fold_in(key, index))
+        hidden, logits, value = network.apply(runner.variables, hidden, observation[None], reset[None])
+        log_probs = jax.nn.log_softmax(logits[0])
+        action = _draw(key_action, log_probs)
+        next_observation, env_state, reward, terminated, truncated, info = env.step_batch(
+            key_env, env_state, action, params
+        )
+        done = terminated | truncated
+        episode_return = episode_return + reward.astype(jnp.float32)
+        if env.time_limit_is_part_of_task:
+            final_value = jnp.zeros_like(value[0])
+        else:
+            _, _, (final_value,) = network.apply(
+                runner.variables, hidden, info["final_observation"][None], jnp.zeros_like(reset)[None]
+            )
+        seen = Rollout(
+            observation=observation,
+            reset=reset,
+            action=action,
+            log_prob=_select(log_probs, action),
+            value=value[0],
+            reward=config.reward_scale * reward.astype(jnp.float32),
+            terminated=terminated,
+            truncated=truncated,
+            final_value=final_value,
+            finished_return=jnp.where(done, episode_return, 0.0),
+        )
+        carry = (env_state, next_observation, done, hidden, jnp.where(done, 0.0, episode_return))
+        return carry, seen
+
+    carry = (
+        runner.env_state,
+        runner.observation,
+        runner.reset,
+        runner.hidden,
+        runner.episode_return,
+    )
+    carry, rollout = lax.scan(step, carry, jnp.arange(config.rollout_steps))
+    env_state, observation, reset, hidden, episode_return = carry
+    runner = runner.replace(
+        env_state=env_state,
+        observation=observation,
+        reset=reset,
+        hidden=hidden,
+        episode_return=episode_return,
+    )
+    return runner, rollout
+
+
+def _loss(
+    variables: Any,
+    network: ActorCritic,
+    config: PPOConfig,
+    entropy_bonus: jax.Array,
+    hidden: jax.Array,
+    rollout: Rollout,
+    advantage: jax.Array,
+) -> tuple[jax.Array, Metrics]:
+    """PPO's clipped loss on a minibatch of lanes."""
+    _, logits, value = network.apply(variables, hidden, rollout.observation, rollout.reset)
+    log_probs = jax.nn.log_softmax(logits)
+    log_ratio = _select(log_probs, rollout.action) - rollout.log_prob
+    ratio = jnp.exp(log_ratio)
+    target = advantage + rollout.value
+    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    clipped = jnp.clip(ratio, 1.0 - config.clip, 1.0 + config.clip)
+    policy_loss = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
+    value_loss = 0.5 * jnp.square(value - target).mean()
+    entropy = -jnp.sum(jnp.exp(log_probs) * log_probs, axis=-1).mean()
+    loss = policy_loss + config.value_weight * value_loss - entropy_bonus * entropy
+    metrics = {
+        "entropy": entropy,
+        "value_loss": value_loss,
+        "approx_kl": (ratio - 1.0 - log_ratio).mean(),
+        "clip_fraction": (jnp.abs(ratio - 1.0) > config.clip).mean(),
+        "ratio_error": jnp.abs(ratio - 1.0).max(),
+    }
+    return loss, metrics
+
+
+def _draw(key: jax.Array, log_probs: jax.Array) -> jax.Array:
+    """One action per lane by inversion, from one uniform number per lane."""
+    uniform = noise.uniforms(key, log_probs.shape[:-1])[0]
+    passed = uniform[..., None] >= jnp.cumsum(jnp.exp(log_probs), axis=-1)[..., :-1]
+    return jnp.sum(passed, axis=-1, dtype=jnp.int32)
+
+
+def _select(log_probs: jax.Array, action: jax.Array) -> jax.Array:
+    return jnp.take_along_axis(log_probs, action[..., None], axis=-1)[..., 0]
+
+
+def _remaining(config: PPOConfig, update: jax.Array) -> jax.Array:
+    """Fraction of the training still to come, or 1 without annealing."""
+    return 1.0 - update / config.num_updates if config.anneal else jnp.float32(1.0)
+
+
+def _optimiser(config: PPOConfig) -> optax.GradientTransformation:
+    steps = config.num_updates * config.epochs * config.minibatches
+    rate = optax.linear_schedule(config.learning_rate, 0.0, steps) if config.anneal else config.learning_rate
+    return optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(rate, eps=1e-5))
+
+
+def _is_single(key: jax.Array) -> bool:
+    """Whether this is one key (typed, or raw words) rather than an array of them."""
+    return key.ndim == (0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1)

@@ -1,0 +1,20 @@
+"""Hyper-parameters that are known to reach the optimum of each environment."""
+
+from qmind_jax.training.config import PPOConfig
+
+PRESETS: dict[str, PPOConfig] = {
+    "Clarification-v0": PPOConfig(total_steps=400_000),
+    "ClarificationHard-v0": PPOConfig(
+        network="gru",
+        total_steps=2_000_000,
+        lanes=256,
+        rollout_steps=16,
+        minibatches=8,
+        entropy_bonus=0.1,
+    ),
+    "TrustHandover-v0": PPOConfig(lanes=256, minibatches=8, learning_rate=3e-3),
+    "TrustHandoverRecovery-v0": PPOConfig(
+        network="gru", total_steps=2_000_000, lanes=256, minibatches=8, learning_rate=3e-3
+    ),
+}
+"""By environment id; one feed-forward or recurrent agent each."""
