@@ -18,7 +18,7 @@ from qmind_jax.people.ratings_fit import TrustFamily, held_out_errors
 from qmind_jax.registry import REGISTRY, unknown
 from qmind_jax.training.checkpoint import train_with_checkpoints
 from qmind_jax.training.config import PPOConfig
-from qmind_jax.training.presets import PRESETS
+from qmind_jax.training.presets import PEOPLE_PRESET, PRESETS
 from qmind_jax.training.progress import TrainingProgress
 
 console = Console()
@@ -54,7 +54,8 @@ def train(
         family: Family of trusting people.
         seeds: Agents to train side by side.
         seed: Seed of everything random.
-        network: Feed-forward or recurrent; by default what suits the environment.
+        network: Feed-forward or recurrent. By default recurrent for more than one person, as the agent must
+            find out whom it has met, and otherwise what suits the environment.
         steps: Environment steps per agent.
         params: Parameters of the environment, as fail_cost=2.
         ppo: Other hyper-parameters of PPO, as learning_rate=0.001.
@@ -69,12 +70,14 @@ def train(
         if run.env_id != env_id:
             raise ValueError(f"the run in {out} is of {run.env_id}, not of {env_id}")
     else:
+        population = make_people(env_id, people, num_people, family, jax.random.key(seed))
+        preset = PRESETS[env_id] if len(population) == 1 else PEOPLE_PRESET
         run = runs.create(
             out or runs.new_folder(env_id),
             env_id,
-            make_people(env_id, people, num_people, family, jax.random.key(seed)),
+            population,
             parse_assignments("parameter", params),
-            configure(env_id, network, steps, parse_assignments("hyper-parameter", ppo)),
+            configure(preset, network, steps, parse_assignments("hyper-parameter", ppo)),
             seeds,
             seed,
         )
@@ -110,14 +113,14 @@ def make_people(env_id: str, people: str | None, num_people: int, family: TrustF
     return runs.population(env_id, people, num_people, family, key, trials)
 
 
-def configure(env_id: str, network: str | None, steps: int | None, changes: dict[str, Any]) -> PPOConfig:
-    """The preset of the environment with some values changed.
+def configure(
+    preset: PPOConfig, network: str | None, steps: int | None, changes: dict[str, Any]
+) -> PPOConfig:
+    """A preset with some values changed.
 
     Raises:
-        ValueError: For an unknown environment or hyper-parameter, or a value that makes no sense.
+        ValueError: For an unknown hyper-parameter, or a value that makes no sense.
     """
-    if env_id not in PRESETS:
-        raise ValueError(unknown("environment id", env_id, REGISTRY))
     known = [field.name for field in dataclasses.fields(PPOConfig)]
     for name in changes:
         if name not in known:
@@ -126,7 +129,7 @@ def configure(env_id: str, network: str | None, steps: int | None, changes: dict
         changes["network"] = network
     if steps is not None:
         changes["total_steps"] = steps
-    config = dataclasses.replace(PRESETS[env_id], **changes)
+    config = dataclasses.replace(preset, **changes)
     if config.num_updates <= _CHECKPOINTS:
         return config
     # A whole number of updates between checkpoints, so that one compilation serves all parts.

@@ -17,6 +17,8 @@ from flax import struct
 from gymnax.environments import environment as gymnax_environment
 from gymnax.environments import spaces
 
+from qmind_jax.noise import once
+
 State = TypeVar("State")
 Params = TypeVar("Params")
 Noise = TypeVar("Noise")
@@ -86,6 +88,13 @@ class Environment(gymnax_environment.Environment[State, Params], abc.ABC, Generi
     def is_truncated(self, state: State, params: Params) -> jax.Array:
         """Whether the state has reached the time limit."""
 
+    def state_info(self, state: State, params: Params) -> dict[str, jax.Array]:
+        """Diagnostics that a state alone determines; a part of every transition's info.
+
+        What :meth:`transition` reports under these names is what this says of the next state.
+        """
+        return {}
+
     @abc.abstractmethod
     def check_params(self, params: Params) -> None:
         """Raise ``ValueError`` or ``TypeError`` if the parameters make no sense.
@@ -125,7 +134,8 @@ class Environment(gymnax_environment.Environment[State, Params], abc.ABC, Generi
             present) is the last observation of the old one.
         """
         params = self.default_params if params is None else params
-        return self._step(self.sample_noise(key), state, action, params)
+        noise = jax.tree.map(once, self.sample_noise(key))
+        return self._step(noise, state, action, params)
 
     # --- derived: many lanes under one key ------------------------------------------------------
 
@@ -154,6 +164,7 @@ class Environment(gymnax_environment.Environment[State, Params], abc.ABC, Generi
             As :meth:`step`, everything with a leading axis of lanes.
         """
         noise = self.sample_noise(key, jnp.shape(action))
+        noise, action = jax.tree.map(once, (noise, jnp.asarray(action)))
         return jax.vmap(self._step, in_axes=(0, 0, 0, None))(noise, state, action, params)
 
     def _step(self, noise: Noise, state: State, action: jax.Array, params: Params) -> Step:

@@ -19,6 +19,30 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
 
+def once(values: jax.Array) -> jax.Array:
+    """The same numbers, computed once and not once for every array that they reach.
+
+    XLA on CPU merges cheap arrays into each of their consumers, where they are computed again and, if
+    they start from a slice of an array of keys, one lane at a time. It stops at a reduction over the
+    leading axis, here the bitwise "or" with zero; a sum of floats would go to a library that is slow
+    for many lanes. Other platforms need no such stop and get the array itself.
+
+    Args:
+        values: Array of integers, bools or real floats. No gradient flows through them.
+    """
+
+    def reduced(values: jax.Array) -> jax.Array:
+        floating = jnp.issubdtype(values.dtype, jnp.floating)
+        kind = np.dtype(f"uint{8 * values.dtype.itemsize}") if floating else values.dtype
+        bits = lax.bitcast_convert_type(values, kind)
+        pair = jnp.stack([bits, jnp.zeros_like(bits)])
+        return lax.bitcast_convert_type(
+            lax.reduce(pair, np.zeros((), kind), lax.bitwise_or, (0,)), values.dtype
+        )
+
+    return lax.platform_dependent(values, cpu=reduced, default=lambda values: values)
+
+
 def threefry_block(
     key: tuple[jax.Array, jax.Array], counter: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
@@ -61,6 +85,7 @@ def key_words(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         words = jax.random.key_data(key) if typed else key
     else:
         words = jax.random.bits(key, (2,), jnp.uint32)
+    words = once(words)
     return words[0], words[1]
 
 
@@ -108,12 +133,9 @@ def uniforms(key: jax.Array, batch_shape: tuple[int, ...] = ()) -> jax.Array:
     """
     first, second = lane_words(key, batch_shape)
     third = ((first & np.uint32(0xFF)) << np.uint32(8)) | (second & np.uint32(0xFF))
-    integers = jnp.stack([first >> np.uint32(8), second >> np.uint32(8), third])
-    scale = np.array([2.0**-24, 2.0**-24, 2.0**-16], np.float32)
-    numbers = integers.astype(jnp.float32) * scale.reshape(3, *[1] * len(batch_shape))
-    # Rounding a float32 to float32 changes nothing, but XLA does not look through it: the numbers
-    # are then computed once per step and not once for every array of the state that they reach.
-    return lax.reduce_precision(numbers, exponent_bits=8, mantissa_bits=23)
+    integers = (first >> np.uint32(8), second >> np.uint32(8), third)
+    scales = np.array([2.0**-24, 2.0**-24, 2.0**-16], np.float32)
+    return jnp.stack([n.astype(jnp.float32) * scale for n, scale in zip(integers, scales, strict=True)])
 
 
 def choose(uniform: jax.Array, size: int) -> jax.Array:
@@ -126,4 +148,6 @@ def choose(uniform: jax.Array, size: int) -> jax.Array:
     Returns:
         int32 array of the same shape.
     """
+    if size == 1:
+        return jnp.zeros_like(uniform, jnp.int32)
     return jnp.minimum((uniform * size).astype(jnp.int32), size - 1)

@@ -1,6 +1,6 @@
 """Pictures: functions from arrays to matplotlib axes, in colours that colour-blind readers can tell apart."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -56,6 +56,78 @@ def learning_curve(
     marks = [*np.nanmean(curves[:, len(steps) // 20 :], axis=0), *(references or {}).values()]
     low, high = np.nanmin(marks), np.nanmax(marks)
     axes.set_ylim(low - 0.08 * (high - low) - 0.05, high + 0.08 * (high - low) + 0.05)
+    return axes
+
+
+def trust_disc(axes: Axes, z: np.ndarray, x: np.ndarray, labels: Sequence[str] = ()) -> Axes:
+    """Paths of trust qubits on the Bloch disc: full trust at the top, full distrust at the bottom.
+
+    Args:
+        axes: Where to draw.
+        z: Trust of each person after each step, in [-1, 1], shape ``(people, steps)``.
+        x: Coherence, same shape.
+        labels: Names of the people, for the legend.
+
+    Returns:
+        The axes.
+    """
+    angle = np.linspace(0.0, 2.0 * np.pi, 200)
+    axes.plot(np.sin(angle), np.cos(angle), color=GREY, linewidth=1)
+    axes.axhline(0.0, color=GREY, linewidth=0.5, linestyle=":")
+    for i, (path_z, path_x) in enumerate(zip(z, x, strict=True)):
+        colour = (BLUE, *_LINES)[i % 6]
+        label = labels[i] if i < len(labels) else None
+        axes.plot(path_x, path_z, color=colour, linewidth=1.5, marker="o", markersize=3, label=label)
+        axes.plot(path_x[0], path_z[0], color=colour, marker="s", markersize=7)
+    axes.set_xlabel("coherence x")
+    axes.set_ylabel("trust z: the probability of trust is (1 + z) / 2")
+    axes.set_aspect("equal")
+    if labels:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def trust_over_time(axes: Axes, trust: Mapping[str, np.ndarray]) -> Axes:
+    """Mean trust of groups of people over time.
+
+    Args:
+        axes: Where to draw.
+        trust: Probability of trust, in [0, 1], shape ``(people, steps)``, by the name of the group.
+
+    Returns:
+        The axes.
+    """
+    for (name, values), colour in zip(trust.items(), (BLUE, *_LINES), strict=False):
+        axes.plot(values.mean(axis=0), color=colour, linewidth=2.5, marker="o", markersize=4, label=name)
+    axes.set_ylim(0.0, 1.0)
+    axes.set_xlabel("step")
+    axes.set_ylabel("probability of trust")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def order_effect(axes: Axes, first: np.ndarray, second: np.ndarray, questions: Sequence[str]) -> Axes:
+    """How often two questions are answered "yes" when asked first and when asked second.
+
+    Args:
+        axes: Where to draw.
+        first: Probability of "yes" when asked first, shape ``(2,)``.
+        second: Probability of "yes" when asked second, after the other question, shape ``(2,)``.
+        questions: Names of the two questions.
+
+    Returns:
+        The axes.
+    """
+    place = np.arange(2)
+    axes.bar(place - 0.2, first, 0.4, color=BLUE, label="asked first")
+    axes.bar(place + 0.2, second, 0.4, color=ORANGE, label="asked second")
+    axes.set_xticks(place, questions)
+    axes.set_ylim(0.0, 1.0)
+    axes.set_ylabel('probability of "yes"')
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 

@@ -63,20 +63,32 @@ def project(matrix: jax.Array, psi: jax.Array) -> jax.Array:
     """``matrix @ psi``, unrolled over a small Hilbert space so that batches of lanes vectorise.
 
     Args:
-        matrix: Shape ``(d, d)``.
+        matrix: Shape ``(d, d)``, or nested sequences of scalars.
         psi: Shape ``(d,)``.
     """
-    dimension = psi.shape[-1]
-    return jnp.stack([sum(matrix[i, j] * psi[j] for j in range(dimension)) for i in range(dimension)])
+    product = jnp.stack([sum(entry * psi[j] for j, entry in enumerate(row)) for row in matrix])
+    return _rounded(product)
+
+
+def _rounded(values: jax.Array) -> jax.Array:
+    """The same values: rounding to their own precision makes XLA on CPU compute a stack only once."""
+    if jnp.iscomplexobj(values):
+        return jax.lax.complex(_rounded(values.real), _rounded(values.imag))
+    kind = jnp.finfo(values.dtype)
+    return jax.lax.reduce_precision(values, kind.nexp, kind.nmant)
 
 
 def norm_squared(psi: jax.Array) -> jax.Array:
     """Squared length of a real or complex vector over its last axis."""
     squares = jnp.real(psi) ** 2 + jnp.imag(psi) ** 2 if jnp.iscomplexobj(psi) else psi**2
-    return jnp.sum(squares, axis=-1)
+    return sum(squares[..., i] for i in range(psi.shape[-1]))
 
 
 def rotate(z: jax.Array, x: jax.Array, angle: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Rotate a Bloch vector in the z-x plane by an angle in radians, from z towards x."""
-    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    return turn(z, x, jnp.cos(angle), jnp.sin(angle))
+
+
+def turn(z: jax.Array, x: jax.Array, cosine: jax.Array, sine: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """:func:`rotate`, given the cosine and the sine of the angle."""
     return z * cosine - x * sine, x * cosine + z * sine

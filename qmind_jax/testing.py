@@ -34,7 +34,7 @@ def check_environment(
     - observations of ``reset``, ``step`` and ``final_observation`` have the shape and dtype of the
       observation space and lie in it; rewards are float scalars, ends bool scalars, nothing is NaN;
     - ``step`` maps a state to one of the same structure, shapes and dtypes, so that it can be scanned
-      and is compiled once; ``info`` has one structure at all times;
+      and is compiled once; ``info`` has one structure at all times and holds ``state_info``;
     - lane i of a batch depends on the key and i alone, and ``reset_batch`` and ``step_batch`` do to each
       lane what ``initial``, ``transition``, ``observation`` and ``is_truncated`` do to one;
     - an end starts the next episode and keeps the last observation of the old one, a step after the
@@ -57,12 +57,12 @@ def check_environment(
     """
     env.check_params(params)
     key = jax.random.key(0) if key is None else key
-    keys = jax.random.split(key, 4)
+    keys = jax.random.split(key, 3)
     _check_signatures(env, params, keys[0])
     _check_noise(env, keys[0])
-    _check_play(env, params, keys[1], steps)
-    _check_lanes_one_by_one(env, params, keys[2])
-    _check_actions(env, params, keys[3])
+    _check_actions(env, params, keys[0])
+    _check_ends(env, params, keys[1], steps)
+    _check_play(env, params, keys[2], steps)
 
 
 # --- shapes and dtypes ------------------------------------------------------------------------------
@@ -86,6 +86,12 @@ def _check_signatures(env: Environment, params: Any, key: jax.Array) -> None:
         after.reward.shape == () and jnp.issubdtype(after.reward.dtype, jnp.floating),
         f"reward must be a float scalar, got {after.reward}",
     )
+    info = jax.eval_shape(env.state_info, state, params)
+    _require(
+        set(info) <= set(after.info),
+        f"info of transition lacks what state_info has, {sorted(set(info) - set(after.info))}",
+    )
+    _same("state_info against info of transition", info, {name: after.info[name] for name in info})
     truncated = jax.eval_shape(env.is_truncated, state, params)
     for name, end in (("terminated", after.terminated), ("is_truncated", truncated)):
         _require(end.shape == () and end.dtype == bool, f"{name} must be a bool scalar, got {end}")
@@ -107,8 +113,7 @@ def _check_signatures(env: Environment, params: Any, key: jax.Array) -> None:
 
 def _check_noise(env: Environment, key: jax.Array) -> None:
     """The noise of a lane must not depend on the size of the batch."""
-    sample_noise = jax.jit(env.sample_noise, static_argnums=1)
-    single, few, many = (sample_noise(key, shape) for shape in ((), (3,), (_LANES,)))
+    single, few, many = (_sample_noise(env, key, shape) for shape in ((), (3,), (_LANES,)))
     for path, leaf in jax.tree_util.tree_leaves_with_path(many):
         _require(
             leaf.shape[:1] == (_LANES,),
@@ -118,9 +123,10 @@ def _check_noise(env: Environment, key: jax.Array) -> None:
     _close("noise of lane 0 against sample_noise(key)", _lane(many, 0), single, exact=True)
 
 
-# --- many steps -------------------------------------------------------------------------------------
+# --- play -------------------------------------------------------------------------------------------
 
 
+@functools.partial(jax.jit, static_argnames="env")
 def _reference_step(env: Environment, noise: Any, state: Any, action: jax.Array, params: Any) -> tuple:
     """What ``step`` must return, put together from the kernel, with the structure of ``step``."""
     after = env.transition(noise, state, action, params)
@@ -128,7 +134,8 @@ def _reference_step(env: Environment, noise: Any, state: Any, action: jax.Array,
     done = after.terminated | truncated
     fresh = env.initial(noise, params)
     next_state = jax.tree.map(lambda new, old: jnp.where(done, new, old), fresh, after.state)
-    info = after.info | {
+    info = after.info | env.state_info(after.state, params)
+    info |= {
         "terminated": after.terminated,
         "truncated": truncated,
         "final_observation": env.observation(after.state, params),
@@ -136,61 +143,101 @@ def _reference_step(env: Environment, noise: Any, state: Any, action: jax.Array,
     return env.observation(next_state, params), next_state, after.reward, after.terminated, truncated, info
 
 
+@functools.partial(jax.jit, static_argnames=("env", "shape"))
+def _sample_noise(env: Environment, key: jax.Array, shape: tuple[int, ...]) -> Any:
+    return env.sample_noise(key, shape)
+
+
+@functools.partial(jax.jit, static_argnames="env")
+def _try_actions(env: Environment, noise: Any, state: Any, actions: jax.Array, params: Any) -> Any:
+    """One state and many actions."""
+    return jax.vmap(env.transition, (None, None, 0, None))(noise, state, actions, params)
+
+
+@functools.partial(jax.jit, static_argnames="env")
+@functools.partial(jax.vmap, in_axes=(None, 0, 0, 0, None))
+def _move(
+    env: Environment, noise: Any, state: Any, action: jax.Array, params: Any
+) -> tuple[Any, dict[str, jax.Array]]:
+    """One action in each lane without next episodes: the next state, and what is known about ends."""
+    after = env.transition(noise, state, action, params)
+    same = jax.tree.map(lambda old, new: jnp.all(old == new), state, after.state)
+    return after.state, {
+        "over": env.is_terminated(state, params) | env.is_truncated(state, params),
+        "still over": after.terminated | env.is_truncated(after.state, params),
+        "unchanged": functools.reduce(jnp.logical_and, jax.tree.leaves(same), jnp.bool_(True)),
+        "reward": after.reward,
+        "terminated": after.terminated,
+        "is_terminated": env.is_terminated(after.state, params),
+    }
+
+
 def _check_play(env: Environment, params: Any, key: jax.Array, steps: int) -> None:
-    """Play many lanes for many steps, with and without the start of next episodes."""
-    reset_key, action_key, step_key = jax.random.split(key, 3)
-    space = env.action_space(params)
-    sample = jax.vmap(lambda k: space.sample(k))
+    """A batch of lanes against its lanes one by one, and the values that come along."""
+    reset_key, action_key, *step_keys = jax.random.split(key, 2 + steps)
+    actions = _random_actions(env, params, action_key, steps)
 
-    @jax.jit
-    def play(params: Any) -> tuple:
-        first_observation, first = env.reset_batch(reset_key, params, _LANES)
-        reference = jax.vmap(functools.partial(_reference_step, env), (0, 0, 0, None))
-        transition = jax.vmap(env.transition, (0, 0, 0, None))
-        is_truncated = jax.vmap(env.is_truncated, (0, None))
-        is_terminated = jax.vmap(env.is_terminated, (0, None))
+    reset = env.reset_batch(reset_key, params, _LANES)
+    small = env.reset_batch(reset_key, params, 3)
+    _close("reset_batch of 3 lanes against the first 3 of 16", small, _lane(reset, slice(3)))
+    _close("reset against lane 0 of reset_batch", env.reset(reset_key, params), _lane(reset, 0))
+    reset_noise = _lane(jax.device_get(_sample_noise(env, reset_key, (_LANES,))), 0)
+    with jax.disable_jit():
+        eager = env.initial(reset_noise, params)
+    _close("initial without jit against reset_batch", eager, _lane(reset[1], 0))
 
-        def body(carry: tuple, keys: tuple) -> tuple:
-            state, lone = carry
-            action = sample(jax.random.split(keys[0], _LANES))
-            step = env.step_batch(keys[1], state, action, params)
-            noise = env.sample_noise(keys[1], (_LANES,))
-            expected = reference(noise, state, action, params)
-            over = is_terminated(lone, params) | is_truncated(lone, params)
-            after = transition(noise, lone, action, params)
-            end = {
-                "over": over,
-                "still over": after.terminated | is_truncated(after.state, params),
-                "unchanged": _lanes_equal(lone, after.state),
-                "reward": after.reward,
-                "terminated": after.terminated,
-                "is_terminated": is_terminated(after.state, params),
-            }
-            return (step[1], after.state), (step, expected, end)
+    state, results = reset[1], []
+    watched = {lane: jax.device_get(_lane(state, lane)) for lane in (0, _LANES - 1)}
+    for t, (step_key, action) in enumerate(zip(step_keys, actions, strict=True)):
+        batch = jax.device_get(env.step_batch(step_key, state, action, params))
+        noise = jax.device_get(_sample_noise(env, step_key, (_LANES,)))
+        if t == 0:
+            with jax.disable_jit():
+                eager = _reference_step(env, _lane(noise, 0), watched[0], action[0], params)
+            _close("the kernel without jit against step_batch", eager, _lane(batch, 0))
+        if t < _FEW_STEPS:
+            alone = env.step(step_key, watched[0], action[0], params)
+            _close("step against lane 0 of step_batch", alone, _lane(batch, 0))
+        for lane, lane_state in watched.items():
+            single = jax.device_get(
+                _reference_step(env, _lane(noise, lane), lane_state, action[lane], params)
+            )
+            _close(f"the kernel in lane {lane} alone against step_batch", single, _lane(batch, lane))
+            watched[lane] = single[1]
+        state = batch[1]
+        results.append(batch)
+    _check_values(
+        env, params, jax.device_get(reset), jax.tree.map(lambda *leaves: np.stack(leaves), *results)
+    )
 
-        keys = (jax.random.split(action_key, steps), jax.random.split(step_key, steps))
-        return first_observation, first, *jax.lax.scan(body, (first, first), keys)[1]
 
-    first_observation, first, step, expected, end = jax.device_get(play(params))
-    observation, state, reward, terminated, truncated, info = step
-    done = terminated | truncated
-
-    _check_in_space(env.observation_space(params), "observation of reset", first_observation)
-    _check_in_space(env.observation_space(params), "observation of step", observation)
-    _check_in_space(env.observation_space(params), "info['final_observation']", info["final_observation"])
-    _check_no_nan("state of reset", first)
+def _check_values(env: Environment, params: Any, reset: tuple, results: tuple) -> None:
+    """Values of many steps (first axis) of many lanes (second axis)."""
+    observation, state, reward, terminated, truncated, info = results
+    space, final, done = env.observation_space(params), info["final_observation"], terminated | truncated
+    _check_no_nan("state of reset", reset[1])
     for name, value in (("state", state), ("reward", reward), ("info", info)):
         _check_no_nan(f"{name} of step", value)
     _require(np.all(np.isfinite(reward)), "reward of step must be finite")
+    _check_in_space(space, "observation of reset", reset[0])
+    _check_in_space(space, "observation of step", observation)
+    _check_in_space(space, "info['final_observation']", final)
     for name, value in (("terminated", terminated), ("truncated", truncated)):
         _close(f"info[{name!r}] against the returned {name}", info[name], value, exact=True)
-    _close("step_batch against the kernel applied to each lane", step, expected)
-    _close(
-        "info['final_observation'] against the observation while the episode goes on",
-        info["final_observation"][~done],
-        observation[~done],
-    )
+    what = "info['final_observation'] against the observation while the episode goes on"
+    _close(what, final[~done], observation[~done])
 
+
+def _check_ends(env: Environment, params: Any, key: jax.Array, steps: int) -> None:
+    """``transition`` alone, far beyond the end of the episode."""
+    reset_key, action_key, *step_keys = jax.random.split(key, 2 + steps)
+    actions = _random_actions(env, params, action_key, steps)
+    _, state = env.reset_batch(reset_key, params, _LANES)
+    rows = []
+    for step_key, action in zip(step_keys, actions, strict=True):
+        state, row = _move(env, _sample_noise(env, step_key, (_LANES,)), state, action, params)
+        rows.append(row)
+    end = {name: np.stack([row[name] for row in jax.device_get(rows)]) for name in rows[0]}
     over = end["over"]
     _require(
         over.any(),
@@ -199,49 +246,8 @@ def _check_play(env: Environment, params: Any, key: jax.Array, steps: int) -> No
     _require(np.all(end["still over"][over]), "a step after the end must not make the episode go on")
     _require(np.all(end["unchanged"][over]), "a step after the end must leave the state as it is")
     _require(np.all(end["reward"][over] == 0), "a step after the end must pay 0")
-    _close(
-        "terminated of transition against is_terminated", end["terminated"], end["is_terminated"], exact=True
-    )
-
-
-# --- a few steps, lane by lane ----------------------------------------------------------------------
-
-
-def _check_lanes_one_by_one(env: Environment, params: Any, key: jax.Array) -> None:
-    """A few steps of three lanes: in a batch, one lane at a time, and without ``jit``."""
-    lanes, (reset_key, action_key, *step_keys) = 3, jax.random.split(key, 2 + _FEW_STEPS)
-    space = env.action_space(params)
-    actions = jax.vmap(space.sample)(jax.random.split(action_key, lanes * _FEW_STEPS))
-    actions = actions.reshape(_FEW_STEPS, lanes, *actions.shape[1:])
-    sample_noise = jax.jit(env.sample_noise, static_argnums=1)
-    single_step = jax.jit(functools.partial(_reference_step, env))
-
-    batch = env.reset_batch(reset_key, params, lanes)
-    more = env.reset_batch(reset_key, params, _LANES)
-    _close("reset_batch of 3 lanes against the first 3 of 16", batch, _lane(more, slice(lanes)))
-    _close("reset against lane 0 of reset_batch", env.reset(reset_key, params), _lane(batch, 0))
-    state = batch[1]
-    states = [_lane(state, i) for i in range(lanes)]
-    noise = _lane(sample_noise(reset_key, (lanes,)), 0)
-    with jax.disable_jit():
-        eager = env.initial(noise, params)
-    _close("initial without jit against reset_batch", eager, states[0])
-
-    for t, (step_key, action) in enumerate(zip(step_keys, actions, strict=True)):
-        noise = sample_noise(step_key, (lanes,))
-        if t == 0:
-            with jax.disable_jit():
-                eager = _reference_step(env, _lane(noise, 0), states[0], action[0], params)
-        alone = env.step(step_key, _lane(state, 0), action[0], params)
-        batch = env.step_batch(step_key, state, action, params)
-        for i in range(lanes):
-            single = single_step(_lane(noise, i), states[i], action[i], params)
-            _close(f"lane {i} on its own against lane {i} of step_batch", single, _lane(batch, i))
-            states[i] = single[1]
-        if t == 0:
-            _close("the kernel without jit against step_batch", eager, _lane(batch, 0))
-        _close("step against lane 0 of step_batch", alone, _lane(batch, 0))
-        state = batch[1]
+    what = "terminated of transition against is_terminated"
+    _close(what, end["terminated"], end["is_terminated"], exact=True)
 
 
 def _check_actions(env: Environment, params: Any, key: jax.Array) -> None:
@@ -254,8 +260,7 @@ def _check_actions(env: Environment, params: Any, key: jax.Array) -> None:
     inside = jnp.clip(outside, 0, space.n - 1)
     _, state = env.reset(key, params)
     noise = env.sample_noise(key)
-    transition = jax.jit(jax.vmap(env.transition, (None, None, 0, None)))
-    got, expected = transition(noise, state, outside, params), transition(noise, state, inside, params)
+    got, expected = (_try_actions(env, noise, state, actions, params) for actions in (outside, inside))
     for i, action in enumerate(outside):
         _close(f"action {action} against the nearest in the space", _lane(got, i), _lane(expected, i))
 
@@ -276,13 +281,10 @@ def _lane(tree: Any, index: int | slice) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
-def _lanes_equal(left: Any, right: Any) -> jax.Array:
-    """Bool per lane: whether every leaf of two batches of states is the same."""
-    same = [
-        jnp.all((a == b).reshape(a.shape[0], -1), axis=1)
-        for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
-    ]
-    return functools.reduce(jnp.logical_and, same, jnp.ones(_LANES, bool))
+def _random_actions(env: Environment, params: Any, key: jax.Array, steps: int) -> np.ndarray:
+    space = env.action_space(params)
+    actions = np.asarray(jax.vmap(space.sample)(jax.random.split(key, steps * _LANES)))
+    return actions.reshape(steps, _LANES, *actions.shape[1:])
 
 
 def _same(what: str, got: Any, expected: Any, *, weak: bool = True) -> None:

@@ -1,7 +1,7 @@
 """What every environment promises: one key is one trajectory, in any batch, under any wrapper."""
 
 import copy
-import functools
+import math
 import pickle
 
 import jax
@@ -46,22 +46,21 @@ def populated(request, random_answering):
     return many_people(request.param, random_answering)
 
 
-@functools.partial(jax.jit, static_argnames=("env", "lanes"))
-def rollout(env, params, key, actions, lanes):
+def rollout(env, params, key, actions):
     """``reset_batch`` and then ``step_batch`` for every row of actions, all results stacked."""
     reset_key, *step_keys = jax.random.split(key, 1 + len(actions))
-    first = env.reset_batch(reset_key, params, lanes)
-
-    def step(state, script):
-        results = env.step_batch(*script[:1], state, script[1], params)
-        return results[1], results
-
-    return first, jax.lax.scan(step, first[1], (jnp.stack(step_keys), actions))[1]
+    first = env.reset_batch(reset_key, params, actions.shape[1])
+    state, results = first[1], []
+    for step_key, action in zip(step_keys, actions, strict=True):
+        result = env.step_batch(step_key, state, action, params)
+        state = result[1]
+        results.append(jax.device_get(result))
+    return jax.device_get(first), jax.tree.map(lambda *leaves: np.stack(leaves), *results)
 
 
 def random_actions(env, params, lanes, steps=STEPS):
     actions = np.random.default_rng(0).integers(env.action_space(params).n, size=(steps, lanes))
-    return jnp.asarray(actions, jnp.int32)
+    return actions.astype(np.int32)
 
 
 def assert_same(got, expected, tolerance=1e-6):
@@ -88,10 +87,10 @@ def assert_same(got, expected, tolerance=1e-6):
 def test_a_lane_plays_the_same_episode_in_batches_of_1_and_7_and_4096(populated):
     env, params = populated
     key, actions = jax.random.key(3), random_actions(env, params, 4096)
-    full = rollout(env, params, key, actions, 4096)
+    full = rollout(env, params, key, actions)
     assert np.asarray(full[1][3] | full[1][4]).any(axis=0).all(), "every lane should have met an end"
     for lanes in (1, 7):
-        part = rollout(env, params, key, actions[:, :lanes], lanes)
+        part = rollout(env, params, key, actions[:, :lanes])
         expected = (
             jax.tree.map(lambda x, n=lanes: x[:n], full[0]),
             jax.tree.map(lambda x, n=lanes: x[:, :n], full[1]),
@@ -105,9 +104,9 @@ def test_a_lane_plays_the_same_episode_in_batches_of_1_and_7_and_4096(populated)
 @pytest.mark.parametrize("mode", ["jit", "no jit"])
 def test_a_batch_equals_a_python_loop_over_the_noise_of_its_lanes(populated, mode):
     env, params = populated
-    lanes, steps = (5, 25) if mode == "jit" else (2, 3)
+    lanes, steps = (7, 25) if mode == "jit" else (7, 1)
     key, actions = jax.random.key(4), random_actions(env, params, lanes, steps)
-    (first_observation, first), batch = rollout(env, params, key, actions, lanes)
+    (first_observation, first), batch = rollout(env, params, key, actions)
     reset_key, *step_keys = jax.random.split(key, 1 + steps)
     reset_noise = env.sample_noise(reset_key, (lanes,))
     step_noise = [env.sample_noise(step_key, (lanes,)) for step_key in step_keys]
@@ -166,11 +165,11 @@ def test_one_person_per_lane_by_vmap_over_params(populated):
 
 def test_another_key_gives_another_trajectory(populated):
     env, params = populated
-    actions = random_actions(env, params, 64)
-    one, other = (rollout(env, params, jax.random.key(seed), actions, 64) for seed in (1, 2))
+    actions = random_actions(env, params, 32)
+    one, other = (rollout(env, params, jax.random.key(seed), actions) for seed in (1, 2))
     assert not np.array_equal(one[1][0], other[1][0])
     lanes = np.asarray(one[1][2]).T
-    assert len(np.unique(lanes, axis=0)) > 60, "lanes of one batch should differ"
+    assert len(np.unique(lanes, axis=0)) == 32, "lanes of one batch should differ"
 
 
 # --- ends -------------------------------------------------------------------------------------------
@@ -181,7 +180,7 @@ def test_at_an_end_the_last_observation_is_kept_and_a_new_person_is_drawn(popula
     lanes, key = 32, jax.random.key(7)
     actions = random_actions(env, params, lanes)
     (first_observation, _), (observation, state, _, terminated, truncated, info) = rollout(
-        env, params, key, actions, lanes
+        env, params, key, actions
     )
     done = np.asarray(terminated | truncated)
     before = np.concatenate([first_observation[None], observation[:-1]])
@@ -349,9 +348,13 @@ def test_states_of_a_running_episode_do_not_compile_anew(env_class):
 
 
 @pytest.mark.parametrize("env_id", REGISTRY)
-def test_the_state_is_a_fixed_point_of_the_abstract_step(env_id, precision):
+def test_the_state_is_a_fixed_point_of_the_abstract_step(env_id, precision, random_answering):
     env, params = make(env_id)
-    for some_params in (params, REGISTRY[env_id].params()):
+    candidates = [params, REGISTRY[env_id].params()]
+    if isinstance(env, Clarification):
+        people = random_answering(0, dimension=2, complex_states=True, complex_projectors=True)
+        candidates.append(params.replace(people=people))
+    for some_params in candidates:
         key, action = jax.random.key(0), jnp.int32(0)
         _, state = jax.eval_shape(env.reset, key, some_params)
         _, next_state, *_ = jax.eval_shape(env.step, key, state, action, some_params)
@@ -394,8 +397,9 @@ def test_every_registered_environment_keeps_the_contract(env_id):
     check_environment(*make(env_id))
 
 
-@pytest.mark.parametrize("env_id", ["Clarification-v0", "TrustHandover-v0"])
-def test_the_published_environments_keep_the_contract_in_double_precision(env_id):
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", REGISTRY)
+def test_every_registered_environment_keeps_the_contract_in_double_precision(env_id):
     with jax.enable_x64(True):
         check_environment(*make(env_id))
 
@@ -426,12 +430,15 @@ def test_extreme_parameters_keep_the_contract(name):
     check_environment(*make(env_id, **overrides), steps=60)
 
 
-def test_big_and_complex_populations_keep_the_contract(random_answering):
-    complex_people = random_answering(0, people=20, dimension=2, complex_states=True, complex_projectors=True)
-    check_environment(*make("Clarification-v0", people=complex_people), steps=60)
-    check_environment(
-        *make("TrustHandover-v0", people=handover_population(jax.random.key(0), 10_000)), steps=60
-    )
+def test_a_big_population_keeps_the_contract():
+    people = handover_population(jax.random.key(0), 10_000)
+    check_environment(*make("TrustHandover-v0", people=people), steps=60)
+
+
+@pytest.mark.slow
+def test_complex_people_keep_the_contract(random_answering):
+    people = random_answering(0, people=20, dimension=2, complex_states=True, complex_projectors=True)
+    check_environment(*make("Clarification-v0", people=people), steps=60)
 
 
 # --- the conformance check itself -------------------------------------------------------------------
@@ -459,7 +466,10 @@ class Coin(Environment):
     default_params = CoinParams()
 
     def sample_noise(self, key, batch_shape=()):
-        return random.uniforms(key, batch_shape)[0]
+        # Not random enough for use, but quick to compile for each of the many broken versions below.
+        lane = jnp.arange(math.prod(batch_shape), dtype=jnp.uint32).reshape(batch_shape)
+        word = jax.random.key_data(key)[1] + lane * np.uint32(2654435761)
+        return (word >> 8).astype(jnp.float32) * np.float32(2.0**-24)
 
     def initial(self, noise, params):
         return CoinState(time=jnp.int32(0), heads=jnp.float32(0.0))
@@ -550,19 +560,19 @@ class _Memory:
 
 def _hidden_state(after, noise, state, action, params):
     _Memory.calls += 1
-    return after.replace(reward=after.reward + 0.01 * _Memory.calls)
+    return after.replace(reward=after.reward * _Memory.calls)
 
 
 def _size_dependent_noise(self, key, batch_shape=()):
-    return random.uniforms(key, batch_shape)[0] / (1 + len(batch_shape))
+    return Coin.sample_noise(self, key, batch_shape) / (1 + len(batch_shape))
 
 
 def _batch_order_noise(self, key, batch_shape=()):
-    return jnp.flip(random.uniforms(key, batch_shape)[0])
+    return jnp.flip(Coin.sample_noise(self, key, batch_shape))
 
 
 def _noise_without_lanes(self, key, batch_shape=()):
-    return random.uniforms(key)[0]
+    return Coin.sample_noise(self, key)
 
 
 def _batch_with_another_reward(self, key, state, action, params):
@@ -594,13 +604,21 @@ BROKEN = {
     "end is a number": (changed_transition(_number_as_end), "terminated must be a bool scalar"),
     "dtype of the state changes": (changed_transition(_growing_dtype), "state after transition.*heads"),
     "is_terminated disagrees": (changed_transition(_terminated_differs), "is_terminated"),
-    "hidden Python state": (changed_transition(_hidden_state), "without jit|on its own|step_batch against"),
+    "hidden Python state": (changed_transition(_hidden_state), "against step_batch|of step_batch"),
     "noise depends on the batch": ({"sample_noise": _size_dependent_noise}, "noise of lane 0"),
     "noise depends on the size": ({"sample_noise": _batch_order_noise}, "noise of the first 3 lanes"),
     "noise without lanes": ({"sample_noise": _noise_without_lanes}, "must have 16 lanes"),
-    "batch differs from lanes": ({"step_batch": _batch_with_another_reward}, "step_batch against the kernel"),
+    "batch differs from lanes": ({"step_batch": _batch_with_another_reward}, "against step_batch"),
     "last observation lost": ({"_step": _observation_of_the_next_episode}, "final_observation"),
     "no last observation": ({"_step": _step_without_final_observation}, "lacks 'final_observation'"),
+    "info lacks that of the state": (
+        {"state_info": lambda self, state, params: {"time": state.time}},
+        r"info of transition lacks what state_info has, \['time'\]",
+    ),
+    "info differs from that of the state": (
+        {"state_info": lambda self, state, params: {"heads": state.heads < 0}},
+        r"against step_batch.*heads",
+    ),
     "weak state": (
         {"initial": lambda self, noise, params: CoinState(time=jnp.int32(0), heads=jnp.asarray(0.0) * 1.0)},
         "weakly typed",
@@ -620,7 +638,7 @@ BROKEN = {
 }
 
 
-def test_an_environment_of_a_user_passes_the_check():
+def test_an_environment_of_a_user_passes_the_check(precision):
     check_environment(Coin(), Coin.default_params, steps=12)
 
 

@@ -14,8 +14,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.seeding import np_random
 
 import qmind_jax
-from qmind_jax.adapters import GymnasiumEnv, GymnasiumVectorEnv
+from qmind_jax.adapters import GymnasiumEnv, GymnasiumVectorEnv, rendering
 from qmind_jax.adapters import gymnasium as adapter
+from qmind_jax.adapters.episodes import fix_draws
 from qmind_jax.envs.clarification import ClarificationNoise
 from qmind_jax.people import (
     BetaTrust,
@@ -27,6 +28,7 @@ from qmind_jax.people import (
     stack,
 )
 from qmind_jax.quantum import projector
+from qmind_jax.wrappers import PreviousStep
 
 TRUST, CLARIFY = "TrustHandover-v0", "Clarification-v0"
 
@@ -372,15 +374,22 @@ def test_a_refused_option_leaves_the_random_numbers_alone():
     assert env.np_random_seed == 0
 
 
-def test_draws_and_states_are_found_inside_other_trees():
+def test_draws_are_found_inside_other_trees():
     noise = {"outer": ClarificationNoise(*jnp.zeros(3)), "rest": jnp.float32(0.5)}
-    fixed = adapter.fix_draws(noise, {"intent": np.float32(0.25)})
+    fixed = fix_draws(noise, {"intent": np.float32(0.25)})
     assert float(fixed["outer"].intent) == 0.25
     assert float(fixed["outer"].person) == 0.0 and float(fixed["rest"]) == 0.5
-    env, params = qmind_jax.make(CLARIFY)
-    state = env.initial(ClarificationNoise(*jnp.full(3, 0.5)), params)
-    assert set(adapter.state_info((state, jnp.int32(0)))) == {"intent"}
-    assert adapter.state_info(jnp.int32(0)) == {}
+
+
+@pytest.mark.parametrize("env_id", [TRUST, CLARIFY])
+def test_a_wrapped_environment_knows_the_same_options_and_reports_the_same_at_reset(env_id):
+    env, params = qmind_jax.make(env_id)
+    bare, wrapped = GymnasiumEnv(env, params), GymnasiumEnv(PreviousStep(env), params)
+    option = {"person": 0} if env_id == TRUST else {"intent": "red bowl"}
+    info = bare.reset(seed=1, options=option)[1]
+    assert info and wrapped.reset(seed=1, options=option)[1] == info
+    envs = GymnasiumVectorEnv(PreviousStep(env), params, num_envs=2)
+    assert set(envs.reset(options=option)[1]) == {*info, *(f"_{name}" for name in info)}
 
 
 # --- people and parameters ------------------------------------------------------------------------
@@ -511,28 +520,72 @@ def test_words_tell_what_the_robot_did_and_how_trust_stands():
 
 def test_an_environment_without_words_of_its_own_shows_its_numbers():
     env, params = qmind_jax.make(TRUST)
-    moment = adapter.Moment(2, 1, np.zeros(2), -0.5, {"x": 1}, "")
-    words = adapter._describe.dispatch(object)(env, params, moment)
+    moment = rendering.Moment(2, 1, np.zeros(2), -0.5, {"x": 1}, "")
+    words = rendering._describe.dispatch(object)(env, params, moment)
     assert "Step 2: action 1 (reward -0.50)" in words and "{'x': 1}" in words
 
 
-def test_the_picture_shows_the_last_observations_in_colour():
-    env = GymnasiumEnv(CLARIFY, render_mode="rgb_array", people=IndependentAnswers([[1.0, 0.0]]))
+def cells(picture, actions, entries):
+    """The colour inside every cell of a picture, ``(actions + entries, columns, 3)``."""
+    right = np.flatnonzero((picture != 255).any(axis=(0, 2)))[-1] + 2  # the last cell, and a line of paper
+    left = right - rendering.COLUMNS * rendering.CELL
+    middle = rendering.CELL // 2
+    x = left + middle + rendering.CELL * np.arange(rendering.COLUMNS)
+    y = rendering.TITLE + middle + rendering.CELL * np.arange(actions + entries)
+    y[actions:] += rendering.GAP
+    return picture[y[:, None], x]
+
+
+def test_the_picture_shows_the_last_actions_and_observations_in_colour():
+    people = IndependentAnswers([[1.0, 0.0]], ("h",), ("a?", "a question that is much too long for a row"))
+    env = GymnasiumEnv(CLARIFY, render_mode="rgb_array", people=people)
     env.reset(seed=0)
     env.step(0)
     env.step(1)
     picture = env.render()
-    assert picture.dtype == np.uint8 and picture.shape == (2 * 12, 32 * 12, 3)
-    cells = picture[6::12, 6::12].astype(int)
-    green, red, grey, white = [40, 160, 80], [200, 60, 60], [225] * 3, [255] * 3
-    np.testing.assert_array_equal(cells[0, :4], [grey, green, green, white])
-    np.testing.assert_array_equal(cells[1, :4], [grey, grey, red, white])
+    height, width, channels = picture.shape
+    assert picture.dtype == np.uint8 and height % 2 == width % 2 == 0 and channels == 3
+    colours = cells(picture, 3, 2)
+    ink, unused, nothing = rendering.INK, rendering.UNUSED, rendering.NOTHING
+    yes, no = rendering.POSITIVE, rendering.NEGATIVE
+    np.testing.assert_array_equal(colours[0, :4], [unused, ink, unused, unused])
+    np.testing.assert_array_equal(colours[1, :4], [unused, unused, ink, unused])
+    np.testing.assert_array_equal(colours[2, :4], [unused] * 4)
+    np.testing.assert_array_equal(colours[3, :4], [nothing, yes, yes, unused])
+    np.testing.assert_array_equal(colours[4, :4], [nothing, nothing, no, unused])
 
 
-def test_the_picture_keeps_its_size_in_long_episodes():
+def test_the_picture_shows_nothing_hidden():
+    pictures = []
+    for intent in (0, 1):
+        people = IndependentAnswers([[1.0], [1.0]])
+        env = GymnasiumEnv(CLARIFY, render_mode="rgb_array", people=people)
+        env.reset(seed=0, options={"intent": intent})
+        env.step(0)
+        pictures.append(env.render())
+    np.testing.assert_array_equal(*pictures)
+
+
+def test_the_picture_keeps_its_size_in_long_episodes_and_shows_their_end():
     env = GymnasiumEnv(TRUST, render_mode="rgb_array", n_steps=50)
+    env.reset(seed=0)
+    first = env.render()
     play(env, [0] * 50, seed=0)
-    assert env.render().shape == (3 * 12, 32 * 12, 3)
+    last = env.render()
+    assert last.shape == first.shape
+    np.testing.assert_array_equal(cells(last, 4, 3)[0], [rendering.INK] * rendering.COLUMNS)
+    np.testing.assert_array_equal(cells(last, 4, 3)[6, -1], rendering.POSITIVE)
+
+
+def test_a_wrapped_environment_has_a_picture_also_of_unbounded_entries():
+    env, params = qmind_jax.make(TRUST)
+    env = GymnasiumEnv(PreviousStep(env, reward=True), params, render_mode="rgb_array")
+    env.reset(seed=0)
+    env.step(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        colours = cells(env.render(), 4, 8)
+    np.testing.assert_array_equal(colours[-1, :2], [rendering.NOTHING, rendering.NEGATIVE])
 
 
 def test_what_the_caller_writes_into_an_observation_stays_out_of_the_picture():

@@ -1,10 +1,8 @@
-"""One simulated person at a time through Gymnasium's ``Env``, and what both Gymnasium doors share."""
+"""One simulated person at a time through Gymnasium's ``Env``."""
 
 import collections
-import dataclasses
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import gymnasium
 import jax
@@ -14,27 +12,10 @@ from gymnasium.error import ResetNeeded
 from gymnax.environments.spaces import gymnax_space_to_gym_space
 from jax import lax
 
+from qmind_jax.adapters.episodes import build, draw_key, fix_draws, read_options, step_key
+from qmind_jax.adapters.rendering import COLUMNS, Moment, as_picture, in_words
 from qmind_jax.environment import Environment
-from qmind_jax.envs.clarification import Clarification, ClarificationState
-from qmind_jax.envs.trust_handover import ACTION_NAMES, ASK, WAIT, TrustHandover, TrustHandoverState
-from qmind_jax.people.trust import p_trust
-from qmind_jax.registry import make, override, unknown
-
-# Draws at the start of an episode that an option of ``reset`` can fix: the name of a field of the
-# environment's noise, and the names of its outcomes in the order of their indices.
-FIXABLE_DRAWS: dict[str, Callable[[Any], Sequence[Any]]] = {
-    "person": lambda people: range(len(people)),
-    "intent": lambda people: people.hypotheses,
-}
-
-# The entries of a step's info that the state alone determines: ``reset`` reports them too. An
-# environment that is not listed reports nothing at reset.
-STATE_INFO: dict[type, Callable[[Any], dict[str, jax.Array]]] = {
-    ClarificationState: lambda state: {"intent": state.intent},
-    TrustHandoverState: lambda state: {"p_trust": p_trust((state.z, state.x))},
-}
-
-CELL, COLUMNS = 12, 32
+from qmind_jax.registry import override
 
 
 class GymnasiumEnv(gymnasium.Env[np.ndarray, int]):
@@ -46,15 +27,17 @@ class GymnasiumEnv(gymnasium.Env[np.ndarray, int]):
     Nothing resets by itself.
 
     **Random numbers.** ``reset`` draws 64 bits from ``np_random`` as the key of the episode; step t
-    (with ``reset`` as step 0) uses ``env.sample_noise(jax.random.fold_in(key, t))``.
+    (with ``reset`` as step 0) uses ``env.sample_noise(jax.random.fold_in(key, t))``. Where ``people``
+    is a function, its key is the next 64 bits.
 
     **Options of** ``reset``, where the environment draws such a thing: ``"person"`` (index into the
     population) and ``"intent"`` (index or name of a hypothesis). They hold for one episode, and
     fixing them changes no other random number.
 
     **Rendering.** ``"ansi"`` tells the last step in words, hidden things included. ``"rgb_array"``
-    draws the last 32 observations, one column per step and one row per entry: green for positive,
-    red for negative, grey for zero; uint8 of shape ``(12 * entries, 384, 3)``.
+    draws the last 32 steps, nothing hidden among them: one column per step, a dark cell in the row
+    of its action, and a row per entry of the observation, blue for positive, orange for negative and
+    grey for zero. The size of the picture depends on the names and numbers of actions and entries.
 
     Args:
         env: An id of :data:`qmind_jax.registry.REGISTRY`, or an environment.
@@ -179,10 +162,8 @@ class GymnasiumEnv(gymnasium.Env[np.ndarray, int]):
         if self._carry is None:
             raise ResetNeeded("render() before reset(): call reset() to start an episode")
         if self.render_mode == "rgb_array":
-            return _strip_chart([moment.observation for moment in self._moments], self.observation_space)
-        last = self._moments[-1]
-        end = f"\nThe episode is over: {last.end}" if last.end else ""
-        return _describe(self._env, self._params, last) + end
+            return as_picture(self._env, self._params, self.observation_space, self._moments)
+        return in_words(self._env, self._params, self._moments[-1])
 
     def _with_people(self, people: Any) -> Any:
         params = override(self._env, self._params, people=people)
@@ -194,122 +175,6 @@ class GymnasiumEnv(gymnasium.Env[np.ndarray, int]):
         return params
 
 
-# --- shared with the vector environment -----------------------------------------------------------
-
-
-def build(env: str | Environment, params: Any, overrides: dict[str, Any]) -> tuple[Environment, Any]:
-    """The environment and its checked parameters.
-
-    Args:
-        env: An id or an environment.
-        params: Parameters; the defaults of the id or of the environment if None.
-        overrides: Parameters to change, by name.
-
-    Raises:
-        ValueError: As :func:`qmind_jax.registry.make`, or if a parameter that is one number is an
-            array.
-        TypeError: As :func:`qmind_jax.registry.make`, or if ``env`` is neither an id nor an
-            environment.
-    """
-    if isinstance(env, str):
-        env, defaults = make(env)
-    elif isinstance(env, Environment):
-        defaults = env.default_params
-    else:
-        raise TypeError(f"env must be an id or an environment of qmind_jax, got {env!r}")
-    params = override(env, defaults if params is None else params, **overrides)
-    # Parameters with an axis of their own are for jax.vmap: here they would make the reward an array.
-    for name in (field.name for field in dataclasses.fields(params) if field.name != "people"):
-        shape = np.shape(getattr(params, name))
-        if shape and not np.shape(getattr(defaults, name)):
-            raise ValueError(f"{name} must be one number here, got an array of shape {shape}")
-    return env, params
-
-
-def draw_key(generator: np.random.Generator) -> np.ndarray:
-    """The words of a Threefry key, uint32 of shape ``(2,)``."""
-    return generator.integers(2**32, size=2, dtype=np.uint32)
-
-
-def step_key(words: jax.Array, time: jax.Array) -> jax.Array:
-    """The JAX key of step ``time``, with the reset as step 0."""
-    return jax.random.fold_in(jax.random.wrap_key_data(words, impl="threefry2x32"), time)
-
-
-def read_options(
-    env: Environment, params: Any, options: dict[str, Any], lanes: int | None = None
-) -> dict[str, np.ndarray]:
-    """Turn options of ``reset`` into the uniform numbers that bring them about.
-
-    Args:
-        env: The environment.
-        params: Its parameters.
-        options: Index or name by option; with lanes also a sequence of one per lane.
-        lanes: Number of lanes, or None where there are none.
-
-    Returns:
-        float32 arrays of shape ``()``, or ``(lanes,)`` where a sequence was given.
-
-    Raises:
-        ValueError: For an unknown option, or a value that is none of its outcomes.
-    """
-    known = {name: FIXABLE_DRAWS[name](params.people) for name in _fixable(env)}
-    fixed = {}
-    for option, value in options.items():
-        if option not in known:
-            raise ValueError(unknown("option", option, known if lanes is None else [*known, "reset_mask"]))
-        outcomes = known[option]
-        if lanes is not None and isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-            if len(value) != lanes:
-                raise ValueError(
-                    f"options[{option!r}] must be one value or a sequence of {lanes}, one per lane; "
-                    f"got {len(value)}"
-                )
-            index = np.array([_outcome(option, item, outcomes) for item in value])
-        else:
-            index = _outcome(option, value, outcomes)
-        fixed[option] = np.asarray((index + 0.5) / len(outcomes), np.float32)
-    return fixed
-
-
-def fix_draws(noise: Any, fixed: dict[str, jax.Array]) -> Any:
-    """The noise with some of its fields replaced, wherever in its tree they stand."""
-    return jax.tree_util.tree_map_with_path(
-        lambda path, value: jnp.broadcast_to(fixed.get(_field_name(path), value), value.shape), noise
-    )
-
-
-def state_info(state: Any) -> dict[str, jax.Array]:
-    """The entries of ``info`` that the state of one lane determines, also where it is wrapped in others."""
-    info = {}
-    for node in jax.tree.leaves(state, is_leaf=lambda node: type(node) in STATE_INFO):
-        if type(node) in STATE_INFO:
-            info |= STATE_INFO[type(node)](node)
-    return info
-
-
-@functools.cache
-def _fixable(env: Environment) -> list[str]:
-    noise = jax.eval_shape(env.sample_noise, jax.eval_shape(lambda: jax.random.key(0)))
-    drawn = [_field_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(noise)]
-    return [name for name in FIXABLE_DRAWS if name in drawn]
-
-
-def _field_name(path: tuple[Any, ...]) -> str:
-    return getattr(path[-1], "name", "") if path else ""
-
-
-def _outcome(option: str, value: Any, outcomes: Sequence[Any]) -> int:
-    if isinstance(value, str) and value in outcomes:
-        return outcomes.index(value)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < len(outcomes):
-        return int(value)
-    names = "" if isinstance(outcomes, range) else f" or one of {list(outcomes)}"
-    raise ValueError(
-        f"options[{option!r}] must be an index in 0 .. {len(outcomes) - 1}{names}, got {value!r}"
-    )
-
-
 # --- the kernels of one lane ----------------------------------------------------------------------
 #
 # Python's part of a step grows with the number of arrays that go in and out, and would soon be most
@@ -319,8 +184,10 @@ def _outcome(option: str, value: Any, outcomes: Sequence[Any]) -> int:
 
 @functools.partial(jax.jit, static_argnames=("env",))
 def _start(env: Environment, words: jax.Array, fixed: dict[str, jax.Array], params: Any) -> tuple[Any, Any]:
-    state = env.initial(fix_draws(env.sample_noise(step_key(words, 0)), fixed), params)
-    return (words, jnp.uint32(0), state), (env.observation(state, params), state_info(state))
+    noise = fix_draws(env.sample_noise(step_key(words, 0)), fixed)
+    state = env.initial(noise, params)
+    seen = env.observation(state, params), env.state_info(state, params)
+    return (words, jnp.uint32(0), state), seen
 
 
 @functools.partial(jax.jit, static_argnames=("env",))
@@ -405,89 +272,3 @@ def _read_action(action: Any, size: int) -> int:
     if not 0 <= action < size:
         raise ValueError(f"action must lie in 0 .. {size - 1}, got {action}")
     return action
-
-
-# --- rendering ------------------------------------------------------------------------------------
-
-
-class Moment(NamedTuple):
-    """What happened last in an episode.
-
-    Attributes:
-        time: Steps taken.
-        action: The last action, None at the start.
-        observation: What the agent sees now.
-        reward: The last reward.
-        info: The last info.
-        end: How the episode ended, empty while it goes on.
-    """
-
-    time: int
-    action: int | None
-    observation: np.ndarray
-    reward: float
-    info: dict[str, Any]
-    end: str
-
-
-@functools.singledispatch
-def _describe(env: Environment, params: Any, moment: Moment) -> str:
-    """A moment in words; environments with words of their own register them below."""
-    action = "a new episode" if moment.action is None else f"action {moment.action}"
-    return (
-        f"Step {moment.time}: {action} (reward {moment.reward:+.2f})\n"
-        f"Observation {moment.observation}, info {moment.info}"
-    )
-
-
-@_describe.register
-def _(env: TrustHandover, params: Any, moment: Moment) -> str:
-    outcome, answer, _ = moment.observation
-    if moment.action is None:
-        happened = "a person comes in"
-    elif moment.action == WAIT:
-        happened = "wait"
-    elif moment.action == ASK:
-        happened = f"{ACTION_NAMES[ASK]}: {'yes' if answer > 0 else 'no'}"
-    else:
-        happened = f"{ACTION_NAMES[moment.action]}: {'it worked' if outcome > 0 else 'it failed'}"
-    trust = moment.info["p_trust"]
-    bar = "#" * round(20 * trust)
-    return (
-        f"Step {moment.time} of {int(params.n_steps)}: {happened} (reward {moment.reward:+.2f})\n"
-        f"Trust [{bar:.<20}] {trust:.2f}, hidden from the agent"
-    )
-
-
-@_describe.register
-def _(env: Clarification, params: Any, moment: Moment) -> str:
-    questions, hypotheses = params.people.questions, params.people.hypotheses
-    action, info = moment.action, moment.info
-    if action is None:
-        happened = "A person comes in"
-    elif action < len(questions):
-        answer = "yes" if info["question_answer"] else "no"
-        happened = f"Question {moment.time} of {int(params.max_questions)}, {questions[action]!r}: {answer}"
-    else:
-        verdict = "right" if info["correct"] else "wrong"
-        happened = f"Act on {hypotheses[action - len(questions)]!r}: {verdict}"
-    word = {-1: "no", 0: "-", 1: "yes"}
-    answers = [f"{q!r} {word[int(a)]}" for q, a in zip(questions, moment.observation, strict=True)]
-    return (
-        f"{happened} (reward {moment.reward:+.2f})\n"
-        f"Answers: {', '.join(answers)}\n"
-        f"The person means {hypotheses[info['intent']]!r}, hidden from the agent"
-    )
-
-
-def _strip_chart(history: Sequence[np.ndarray], space: gymnasium.spaces.Box) -> np.ndarray:
-    green, red, grey = np.array([[40, 160, 80], [200, 60, 60], [225, 225, 225]], np.float32)
-    bound = np.maximum(np.abs(space.low), np.abs(space.high)).ravel()
-    values = np.stack([observation.ravel() / bound for observation in history], axis=1)[..., None]
-    strength = np.abs(values)
-    colours = np.where(values > 0, green, red) * strength + grey * (1.0 - strength)
-    cells = np.pad(colours, [(0, 0), (0, COLUMNS - len(history)), (0, 0)], constant_values=255)
-    image = cells.astype(np.uint8).repeat(CELL, axis=0).repeat(CELL, axis=1)
-    image[::CELL] = 255
-    image[:, ::CELL] = 255
-    return image

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from gymnax.environments.spaces import gymnax_space_to_gym_space
 
-from qmind_jax.adapters.gymnasium import build, draw_key, fix_draws, read_options, state_info, step_key
+from qmind_jax.adapters.episodes import build, draw_key, fix_draws, read_options, step_key
 from qmind_jax.environment import Environment
 
 Arrays = dict[str, Any]
@@ -225,7 +225,7 @@ def _start(
     fresh = jax.vmap(env.initial, in_axes=(0, None))(noise, params)
     state = fresh if state is None else jax.vmap(_choose)(mask, fresh, state)
     observation = jax.vmap(env.observation, in_axes=(0, None))(state, params)
-    info = jax.vmap(lambda lane, state: _only(lane, state_info(state)))(mask, state)
+    info = jax.vmap(lambda lane, state: _only(lane, env.state_info(state, params)))(mask, state)
     return state, observation, info
 
 
@@ -240,7 +240,7 @@ def _step_same(
     ended = info.pop("terminated") | info.pop("truncated")
     final_observation = info.pop("final_observation")
     final_info = jax.vmap(_only)(ended, info)
-    info = jax.vmap(_info)(ended, state, info)
+    info = jax.vmap(functools.partial(_info, env, params))(ended, state, info)
     return state, (observation, reward, terminated, truncated, info), (final_observation, final_info)
 
 
@@ -261,7 +261,7 @@ def _step_next(
         after = env.transition(noise, state, action, params)
         state = _choose(fresh, env.initial(noise, params), after.state)
         terminated, truncated = after.terminated & ~fresh, env.is_truncated(state, params) & ~fresh
-        info = _info(fresh, state, after.info)
+        info = _info(env, params, fresh, state, after.info)
         return state, (env.observation(state, params), after.reward, terminated, truncated, info)
 
     noise = env.sample_noise(step_key(words, time), action.shape)
@@ -278,9 +278,10 @@ def _only(condition: jax.Array, info: Arrays) -> Arrays:
     return _choose(condition, info, jax.tree.map(jnp.zeros_like, info))
 
 
-def _info(fresh: jax.Array, state: Any, info: Arrays) -> Arrays:
+def _info(env: Environment, params: Any, fresh: jax.Array, state: Any, info: Arrays) -> Arrays:
     """The info of a step in one lane; in a fresh lane that of the reset, zero where it has none."""
-    return _choose(fresh, jax.tree.map(jnp.zeros_like, info) | state_info(state), info)
+    at_reset = jax.tree.map(jnp.zeros_like, info) | env.state_info(state, params)
+    return _choose(fresh, at_reset, info)
 
 
 def _with_masks(info: Arrays, masks: dict[str, np.ndarray]) -> Arrays:

@@ -145,7 +145,7 @@ class Clarification(Environment[ClarificationState, ClarificationParams, Clarifi
         info = {
             "question_answer": jnp.where(asks, yes.astype(jnp.int32), -1),
             "correct": correct,
-            "intent": state.intent,
+            **self.state_info(next_state, params),
         }
         return Transition(next_state, reward, next_state.finished, info)
 
@@ -156,6 +156,10 @@ class Clarification(Environment[ClarificationState, ClarificationParams, Clarifi
     def is_truncated(self, state: ClarificationState, params: ClarificationParams) -> jax.Array:
         """Whether the questions are used up."""
         return state.count >= params.max_questions
+
+    def state_info(self, state: ClarificationState, params: ClarificationParams) -> dict[str, jax.Array]:
+        """``intent``."""
+        return {"intent": state.intent}
 
     def is_terminated(self, state: ClarificationState, params: ClarificationParams) -> jax.Array:
         """Whether the agent has acted."""

@@ -146,17 +146,24 @@ class TrustHandover(Environment[TrustHandoverState, TrustHandoverParams, TrustHa
             time=state.time + 1,
         )
         next_state = jax.tree.map(lambda old, new: jnp.where(over, old, new), state, moved)
-        info = {"p_trust": p_trust((next_state.z, next_state.x))}
+        info = self.state_info(next_state, params)
         return Transition(next_state, jnp.where(over, 0.0, reward), jnp.bool_(False), info)
 
     def observation(self, state: TrustHandoverState, params: TrustHandoverParams) -> jax.Array:
         """Last outcome, last answer, fraction of the episode."""
-        passed = state.time.astype(jnp.float32) / jnp.asarray(params.n_steps, jnp.float32)
+        # At least the time: if n_steps is lowered in mid-episode the fraction stays in its box. It also keeps
+        # XLA from multiplying by a rounded reciprocal where n_steps happens to be a constant.
+        length = jnp.maximum(params.n_steps, state.time)
+        passed = state.time.astype(jnp.float32) / length.astype(jnp.float32)
         return jnp.stack([state.outcome, state.answer, passed])
 
     def is_truncated(self, state: TrustHandoverState, params: TrustHandoverParams) -> jax.Array:
         """Whether all steps have been taken."""
         return state.time >= params.n_steps
+
+    def state_info(self, state: TrustHandoverState, params: TrustHandoverParams) -> dict[str, jax.Array]:
+        """``p_trust``."""
+        return {"p_trust": p_trust((state.z, state.x))}
 
     def is_terminated(self, state: TrustHandoverState, params: TrustHandoverParams) -> jax.Array:
         """Never: the episode only runs out of time."""

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.population import Person, check_range, field_of
+from qmind_jax.people.population import Person, check_range, entries_of, field_of
 from qmind_jax.quantum import is_projector, norm_squared, project
 
 
@@ -161,7 +161,7 @@ class ProjectiveAnswers(AnsweringPerson):
         return jnp.where(squared > 1e-15, collapsed * jax.lax.rsqrt(jnp.maximum(squared, 1e-15)), collapsed)
 
     def _projected(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
-        return project(field_of(self.projectors, person, question), belief)
+        return project(entries_of(self.projectors, person, question), belief)
 
 
 class IndependentAnswers(AnsweringPerson):

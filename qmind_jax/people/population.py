@@ -80,11 +80,34 @@ class Person:
         return jnp.shape(getattr(self, next(iter(self._person_ndims))))[0]
 
     def __getitem__(self, index: Any) -> Self:
-        """Person ``index`` of a population, or the sub-population of a slice or index array."""
+        """Person ``index`` of a population, or the sub-population of a slice, index array or mask.
+
+        Raises:
+            IndexError: If there is no such person; under ``jit`` the index is clipped instead.
+            TypeError: If the index is none of these.
+        """
         size = len(self)
-        if isinstance(index, int) and not -size <= index < size:
-            raise IndexError(f"person {index} of a population of {size}")
+        if not isinstance(index, slice | jax.core.Tracer):
+            numbers = np.asarray(index)
+            if numbers.ndim > 1 or numbers.dtype.kind not in "iub" or isinstance(index, tuple):
+                raise TypeError(
+                    f"the index of people must be an integer, a slice, or a one-dimensional array of "
+                    f"integers or bools, got {index!r}"
+                )
+            if numbers.dtype == bool and numbers.shape != (size,):
+                raise IndexError(f"a mask of {size} people must have shape ({size},), got {numbers.shape}")
+            wrong = (numbers < -size) | (numbers >= size)
+            if numbers.dtype != bool and np.any(wrong):
+                raise IndexError(f"person {numbers[wrong].flat[0]} of a population of {size}")
+            index = index if isinstance(index, int) else numbers
         return jax.tree.map(lambda leaf: leaf[index], self)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        """Refuse: NumPy would otherwise walk through the people one by one and make an object array."""
+        raise TypeError(
+            f"people are no array: take a field of them, such as people.{next(iter(self._person_ndims))}, or "
+            "jax.tree.map over all their arrays"
+        )
 
     def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
@@ -167,6 +190,30 @@ def as_population(people: Any) -> Person:
 def field_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> jax.Array:
     """``values[person, *rest]``; a population of one costs no gather over people."""
     return values[(0 if values.shape[0] == 1 else person, *rest)]
+
+
+def entries_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> list[list[jax.Array]]:
+    """The rows of the matrix ``values[person, *rest]``, every entry looked up on its own.
+
+    As scalars, lookups and what follows them vectorise over lanes; a slice per lane does not. The
+    indices must be in range.
+    """
+    row = jnp.int32(0)
+    for size, index in zip(values.shape, (person, *rest), strict=False):
+        row = row * size + index if size > 1 else row
+    *_, height, width = values.shape
+    columns = values.reshape(-1, height, width)
+    return [[_look_up(columns[:, i, j], row) for j in range(width)] for i in range(height)]
+
+
+def _look_up(column: jax.Array, row: jax.Array) -> jax.Array:
+    """``column[row]``; from a short column by selection, which is faster than a gather."""
+    if len(column) > 8:
+        return column[row]
+    value = column[-1]
+    for i in range(len(column) - 1):
+        value = jnp.where(row == i, column[i], value)
+    return value
 
 
 def check_range(

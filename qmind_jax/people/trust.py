@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from qmind_jax.people.population import Person, check_range, field_of
-from qmind_jax.quantum import rotate
+from qmind_jax.quantum import turn
 
 TrustState = tuple[jax.Array, jax.Array]
 
@@ -77,13 +77,17 @@ class TrustQubit(TrustingPerson):
 
     def initial_trust(self, person: jax.Array) -> TrustState:
         """A pure state at polar angle ``phi0``."""
-        phi0 = field_of(self.phi0, person)
-        return jnp.cos(phi0), jnp.sin(phi0)
+        return field_of(jnp.cos(self.phi0), person), field_of(jnp.sin(self.phi0), person)
 
     def after_outcome(self, trust: TrustState, person: jax.Array, success: jax.Array) -> TrustState:
         """Rotation by the outcome, then dephasing."""
-        angle = jnp.where(success, -field_of(self.a_pos, person), field_of(self.a_neg, person))
-        z, x = rotate(*trust, angle)
+        # Of the population, which a scan over steps computes once, and not of the angle of each lane.
+        cosines = jnp.cos(self.a_pos), jnp.cos(self.a_neg)
+        sines = -jnp.sin(self.a_pos), jnp.sin(self.a_neg)
+        cosine, sine = (
+            jnp.where(success, field_of(up, person), field_of(down, person)) for up, down in (cosines, sines)
+        )
+        z, x = turn(*trust, cosine, sine)
         return z, x * (1.0 - field_of(self.gamma, person))
 
     def after_answer(self, trust: TrustState, person: jax.Array, yes: jax.Array) -> TrustState:

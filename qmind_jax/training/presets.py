@@ -6,15 +6,30 @@ PRESETS: dict[str, PPOConfig] = {
     "Clarification-v0": PPOConfig(total_steps=400_000),
     "ClarificationHard-v0": PPOConfig(
         network="gru",
-        total_steps=2_000_000,
+        total_steps=1_500_000,
         lanes=256,
         rollout_steps=16,
         minibatches=8,
         entropy_bonus=0.1,
     ),
-    "TrustHandover-v0": PPOConfig(lanes=256, minibatches=8, learning_rate=3e-3),
+    "TrustHandover-v0": PPOConfig(
+        lanes=256, minibatches=8, learning_rate=3e-3, trace_decay=0.7, entropy_bonus=0.01
+    ),
     "TrustHandoverRecovery-v0": PPOConfig(
         network="gru", total_steps=2_000_000, lanes=256, minibatches=8, learning_rate=3e-3
     ),
 }
-"""By environment id; one feed-forward or recurrent agent each."""
+"""By environment id, for its published person."""
+
+PEOPLE_PRESET = PPOConfig(
+    network="gru",
+    features=32,
+    total_steps=400_000,
+    lanes=256,
+    minibatches=8,
+    learning_rate=3e-3,
+    trace_decay=0.7,
+    entropy_bonus=0.01,
+)
+"""For populations, whatever the environment: who the person is shows only in what has happened so far, so
+that the agent needs a memory. Without one it does better by drawing actions than by any fixed rule."""

@@ -9,6 +9,7 @@ from flax import struct
 from gymnax.environments import spaces
 
 from qmind_jax.environment import Environment, Transition
+from qmind_jax.wrappers.wrapper import Wrapper
 
 
 @struct.dataclass
@@ -26,7 +27,7 @@ class PreviousStepState:
     previous_reward: jax.Array
 
 
-class PreviousStep(Environment[PreviousStepState, Any, Any]):
+class PreviousStep(Wrapper):
     """Append the previous action (one-hot) and, if asked for, the previous reward to the observation.
 
     Without it an observation of "last answer: yes" cannot tell a question asked just now from one
@@ -39,19 +40,13 @@ class PreviousStep(Environment[PreviousStepState, Any, Any]):
     """
 
     def __init__(self, env: Environment, *, action: bool = True, reward: bool = False) -> None:
-        self.env = env
+        super().__init__(env)
         self.action = action
         self.reward = reward
-        self.time_limit_is_part_of_task = env.time_limit_is_part_of_task
 
-    @property
-    def default_params(self) -> Any:
-        """Those of the wrapped environment."""
-        return self.env.default_params
-
-    def sample_noise(self, key: jax.Array, batch_shape: tuple[int, ...] = ()) -> Any:
-        """That of the wrapped environment."""
-        return self.env.sample_noise(key, batch_shape)
+    def inner_state(self, state: PreviousStepState) -> Any:
+        """The state without the previous action and reward."""
+        return state.inner
 
     def initial(self, noise: Any, params: Any) -> PreviousStepState:
         """The wrapped environment's start, and nothing done yet."""
@@ -78,18 +73,6 @@ class PreviousStep(Environment[PreviousStepState, Any, Any]):
             parts.append(state.previous_reward[None])
         return jnp.concatenate([part.astype(jnp.float32) for part in parts])
 
-    def is_truncated(self, state: PreviousStepState, params: Any) -> jax.Array:
-        """That of the wrapped environment."""
-        return self.env.is_truncated(state.inner, params)
-
-    def is_terminated(self, state: PreviousStepState, params: Any) -> jax.Array:
-        """That of the wrapped environment."""
-        return self.env.is_terminated(state.inner, params)
-
-    def action_space(self, params: Any) -> spaces.Discrete:
-        """That of the wrapped environment."""
-        return self.env.action_space(params)
-
     def observation_space(self, params: Any) -> spaces.Box:
         """The wrapped box, one [0, 1] per action, and the real line for the reward."""
         inner = self.env.observation_space(params)
@@ -103,16 +86,3 @@ class PreviousStep(Environment[PreviousStepState, Any, Any]):
             high.append(np.full(1, np.inf))
         low, high = (jnp.asarray(np.concatenate(side), jnp.float32) for side in (low, high))
         return spaces.Box(low, high, low.shape, jnp.float32)
-
-    def check_params(self, params: Any) -> None:
-        """That of the wrapped environment."""
-        self.env.check_params(params)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PreviousStep) and self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
-
-    def _identity(self) -> tuple[Environment, bool, bool]:
-        return self.env, self.action, self.reward

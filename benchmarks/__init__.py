@@ -1,0 +1,1 @@
+"""Benchmarks; each is a command that prints one JSON line per row."""

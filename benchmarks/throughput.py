@@ -1,0 +1,272 @@
+"""Random-policy steps per second: ``python -m benchmarks.throughput``.
+
+Three ways to step the same environment with uniformly random actions and automatic resets:
+
+- ``quantum-mind``: the peer package's environment in a Python loop, one lane.
+- ``vmap``: ours stepped as gymnax environments are, ``jax.vmap(env.step)`` with one key per lane.
+- ``step_batch``: ours with one key per step for the whole batch.
+
+The last two run as one jitted scan from the same initial key. Repeats are interleaved over all rows of an
+environment, so that a busy machine disturbs every row alike; compilation is timed apart. Standard
+output has one JSON line per row, standard error a table of the ratios.
+"""
+
+import dataclasses
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from quantum_mind.applications.questioning import ProjectiveAnswerModel
+from quantum_mind.envs import ClarificationEnv, TrustHandoverEnv
+from rich.console import Console
+from rich.table import Table
+
+from qmind_jax import make
+from qmind_jax import noise as random
+from qmind_jax.environment import Environment
+from qmind_jax.people.answering import ProjectiveAnswers
+
+WAYS = PEER, VMAP, BATCH = ("quantum-mind", "vmap", "step_batch")
+LANES = (1, 1024, 16384, 65536)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Options of the benchmark.
+
+    Attributes:
+        quick: Fewer repeats, shorter runs and at most 1,024 lanes: a smoke test, not a measurement.
+        out: File to which the JSON lines are written as well.
+    """
+
+    quick: bool = False
+    out: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One environment with its people, ours and the peer's.
+
+    Attributes:
+        env_id: Registered id of our environment.
+        people: Number of people.
+        env: Our environment.
+        params: Its parameters.
+        peer: Makes the peer's environment with the same people.
+    """
+
+    env_id: str
+    people: int
+    env: Environment
+    params: Any
+    peer: Callable[[], Any]
+
+
+@dataclasses.dataclass
+class Row:
+    """One way of stepping one case.
+
+    Attributes:
+        case: What is stepped.
+        way: One of :data:`WAYS`.
+        lanes: Size of the batch.
+        steps: Steps per lane in one repeat.
+        run: Runs one repeat with a seed and waits for its end.
+        compile_seconds: Time to trace and compile, 0 without compilation.
+        seconds: Duration of every repeat so far.
+        cpu_seconds: Processor time of every repeat, all threads together.
+    """
+
+    case: Case
+    way: str
+    lanes: int
+    steps: int
+    run: Callable[[int], None]
+    compile_seconds: float
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    cpu_seconds: list[float] = dataclasses.field(default_factory=list)
+
+    def nanoseconds(self, seconds: Sequence[float]) -> list[float]:
+        """Nanoseconds per step of one lane: median, least and most of the repeats."""
+        times = [1e9 * value / (self.lanes * self.steps) for value in seconds]
+        return [statistics.median(times), min(times), max(times)]
+
+    def record(self) -> dict[str, Any]:
+        """The row as a JSON object; lists are [median, min, max] over the repeats."""
+        median, least, most = self.nanoseconds(self.seconds)
+        return {
+            "environment": self.case.env_id,
+            "way": self.way,
+            "lanes": self.lanes,
+            "people": self.case.people,
+            "steps_per_second": [round(1e9 / ns) for ns in (median, most, least)],
+            "ns_per_step": [round(ns, 2) for ns in (median, least, most)],
+            "cpu_ns_per_step": [round(ns, 2) for ns in self.nanoseconds(self.cpu_seconds)],
+            "compile_seconds": round(self.compile_seconds, 3),
+            "repeats": len(self.seconds),
+            "jax": jax.__version__,
+            "device": device_name(),
+            "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        }
+
+
+def device_name() -> str:
+    """The kind of JAX's first device, with the processor's architecture if that is a CPU."""
+    device = jax.devices()[0]
+    return f"cpu {platform.machine()}" if device.platform == "cpu" else device.device_kind
+
+
+def random_domains(num: int, seed: int = 0) -> ProjectiveAnswers:
+    """People with the questions of the default domain but random directions of R^4 behind them."""
+    directions = np.random.default_rng(seed).normal(size=(2, num, 3, 4))
+    directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
+    states, rows = directions
+    projectors = rows[..., :, None] * rows[..., None, :]
+    _, params = make("Clarification-v0")
+    return ProjectiveAnswers(states, projectors, params.people.hypotheses, params.people.questions)
+
+
+def peer_models(people: ProjectiveAnswers) -> list[ProjectiveAnswerModel]:
+    """The same people as models of quantum-mind."""
+    states, projectors = np.asarray(people.states, float), np.asarray(people.projectors, float)
+    return [
+        ProjectiveAnswerModel(
+            dict(zip(people.hypotheses, states[i], strict=True)),
+            dict(zip(people.questions, projectors[i], strict=True)),
+        )
+        for i in range(len(people))
+    ]
+
+
+def cases(quick: bool) -> list[Case]:
+    """The environments to measure."""
+    crowd = random_domains(64 if quick else 4096)
+    models = peer_models(crowd)
+    return [
+        Case("TrustHandover-v0", 1, *make("TrustHandover-v0"), TrustHandoverEnv),
+        Case("Clarification-v0", 1, *make("Clarification-v0"), ClarificationEnv),
+        Case(
+            "Clarification-v0",
+            len(crowd),
+            *make("Clarification-v0", people=crowd),
+            lambda: ClarificationEnv(people=models),
+        ),
+    ]
+
+
+def peer_row(case: Case, steps: int) -> Row:
+    """quantum-mind's environment in a Python loop."""
+    env = case.peer()
+
+    def run(seed: int) -> None:
+        actions = np.random.default_rng(seed).integers(env.action_space.n, size=steps)
+        env.reset(seed=seed)
+        for action in actions:
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+
+    return Row(case, PEER, 1, steps, run, compile_seconds=0.0)
+
+
+def our_row(case: Case, way: str, lanes: int, steps: int) -> Row:
+    """One of our two ways, as one compiled scan over random actions."""
+    env, params = case.env, case.params
+    num_actions = env.action_space(params).n
+
+    def start(key: jax.Array) -> Any:
+        if way == BATCH:
+            return env.reset_batch(key, params, lanes)[1]
+        return jax.vmap(env.reset, in_axes=(0, None))(jax.random.split(key, lanes), params)[1]
+
+    def step(carry: tuple[Any, jax.Array], keys: jax.Array) -> tuple[tuple[Any, jax.Array], None]:
+        state, total = carry
+        if way == BATCH:
+            action = random.choose(random.uniforms(keys[0], (lanes,))[0], num_actions)
+            _, state, reward, *_ = env.step_batch(keys[1], state, action, params)
+        else:
+            action = jax.random.randint(keys[0], (lanes,), 0, num_actions)
+            lane_keys = jax.random.split(keys[1], lanes)
+            stepped = jax.vmap(env.step, in_axes=(0, 0, 0, None))(lane_keys, state, action, params)
+            _, state, reward, *_ = stepped
+        return (state, total + reward), None
+
+    def rollout(key: jax.Array) -> tuple[Any, jax.Array]:
+        start_key, step_key = jax.random.split(key)
+        total = jnp.zeros(lanes, jnp.result_type(float))
+        return jax.lax.scan(step, (start(start_key), total), jax.random.split(step_key, (steps, 2)))[0]
+
+    began = time.perf_counter()
+    compiled = jax.jit(rollout).lower(jax.random.key(0)).compile()
+    compile_seconds = time.perf_counter() - began
+    jax.block_until_ready(compiled(jax.random.key(0)))
+
+    def run(seed: int) -> None:
+        jax.block_until_ready(compiled(jax.random.key(seed)))
+
+    return Row(case, way, lanes, steps, run, compile_seconds)
+
+
+def measure(rows: Sequence[Row], repeats: int) -> None:
+    """Time every row ``repeats`` times, one after the other in turn."""
+    for seed in range(1, repeats + 1):
+        for row in rows:
+            began, cpu_began = time.perf_counter(), time.process_time()
+            row.run(seed)
+            row.seconds.append(time.perf_counter() - began)
+            row.cpu_seconds.append(time.process_time() - cpu_began)
+
+
+def ratio_table(rows: Sequence[Row]) -> Table:
+    """Medians, and how many times faster ``step_batch`` is than the other two ways."""
+    table = Table(title="Nanoseconds per step of one lane, random policy")
+    for heading in ("environment", "people", "lanes", *WAYS, f"vs {PEER}", f"vs {VMAP}"):
+        table.add_column(heading, justify="left" if heading == "environment" else "right", no_wrap=True)
+    medians = {(id(row.case), row.way, row.lanes): row.nanoseconds(row.seconds)[0] for row in rows}
+    for row in rows:
+        if row.way != BATCH:
+            continue
+        peer, vmap, batch = (
+            medians[id(row.case), way, 1 if way == PEER else row.lanes] for way in (PEER, VMAP, BATCH)
+        )
+        table.add_row(
+            row.case.env_id,
+            f"{row.case.people:,}",
+            f"{row.lanes:,}",
+            *(f"{ns:,.1f}" for ns in (peer, vmap, batch)),
+            *(f"{ns / batch:,.1f}x" for ns in (peer, vmap)),
+        )
+    return table
+
+
+def main(config: Config) -> None:
+    """Measure all rows, print them and the table of ratios."""
+    lanes = tuple(n for n in LANES if not config.quick or n <= 1024)
+    repeats, lane_steps, peer_steps = (3, 2**18, 500) if config.quick else (7, 2**21, 5000)
+    rows: list[Row] = []
+    for case in cases(config.quick):
+        group = [peer_row(case, peer_steps)]
+        for num in lanes:
+            steps = min(lane_steps // num, 20_000)
+            group += [our_row(case, way, num, steps) for way in (VMAP, BATCH)]
+        measure(group, repeats)
+        rows += group
+        for row in group:
+            print(json.dumps(row.record()), flush=True)
+    if config.out is not None:
+        config.out.write_text("".join(json.dumps(row.record()) + "\n" for row in rows))
+    Console(file=sys.stderr, width=110).print(ratio_table(rows))
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Config, description=__doc__))
