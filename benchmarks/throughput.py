@@ -6,7 +6,7 @@ Three ways to step the same environment with uniformly random actions and automa
 - ``vmap``: ours stepped as gymnax environments are, ``jax.vmap(env.step)`` with one key per lane.
 - ``step_batch``: ours with one key per step for the whole batch.
 
-The last two run as one jitted scan from the same initial key. Repeats are interleaved over all rows of an
+The last two run as one jitted scan that carries its key and splits it at every step. Repeats are interleaved over all rows of an
 environment, so that a busy machine disturbs every row alike; compilation is timed apart. Standard
 output has one JSON line per row, standard error a table of the ratios.
 """
@@ -189,22 +189,25 @@ def our_row(case: Case, way: str, lanes: int, steps: int) -> Row:
             return env.reset_batch(key, params, lanes)[1]
         return jax.vmap(env.reset, in_axes=(0, None))(jax.random.split(key, lanes), params)[1]
 
-    def step(carry: tuple[Any, jax.Array], keys: jax.Array) -> tuple[tuple[Any, jax.Array], None]:
-        state, total = carry
+    def step(
+        carry: tuple[jax.Array, Any, jax.Array], _: None
+    ) -> tuple[tuple[jax.Array, Any, jax.Array], None]:
+        key, state, total = carry
+        key, action_key, step_key = jax.random.split(key, 3)
         if way == BATCH:
-            action = random.choose(random.uniforms(keys[0], (lanes,))[0], num_actions)
-            _, state, reward, *_ = env.step_batch(keys[1], state, action, params)
+            action = random.choose(random.uniforms(action_key, (lanes,))[0], num_actions)
+            _, state, reward, *_ = env.step_batch(step_key, state, action, params)
         else:
-            action = jax.random.randint(keys[0], (lanes,), 0, num_actions)
-            lane_keys = jax.random.split(keys[1], lanes)
+            action = jax.random.randint(action_key, (lanes,), 0, num_actions)
+            lane_keys = jax.random.split(step_key, lanes)
             stepped = jax.vmap(env.step, in_axes=(0, 0, 0, None))(lane_keys, state, action, params)
             _, state, reward, *_ = stepped
-        return (state, total + reward), None
+        return (key, state, total + reward), None
 
-    def rollout(key: jax.Array) -> tuple[Any, jax.Array]:
-        start_key, step_key = jax.random.split(key)
+    def rollout(key: jax.Array) -> tuple[jax.Array, Any, jax.Array]:
+        start_key, key = jax.random.split(key)
         total = jnp.zeros(lanes, jnp.result_type(float))
-        return jax.lax.scan(step, (start(start_key), total), jax.random.split(step_key, (steps, 2)))[0]
+        return jax.lax.scan(step, (key, start(start_key), total), length=steps)[0]
 
     began = time.perf_counter()
     compiled = jax.jit(rollout).lower(jax.random.key(0)).compile()

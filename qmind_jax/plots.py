@@ -50,7 +50,8 @@ def learning_curve(
     axes.set_xlabel("environment steps per seed")
     axes.set_ylabel("return per episode")
     axes.grid(alpha=0.25)
-    axes.legend(loc="lower right", frameon=False)
+    axes.xaxis.set_major_formatter(lambda steps, _: f"{steps:,.0f}")
+    axes.legend(loc="best", framealpha=0.9, edgecolor="none")
     axes.spines[["top", "right"]].set_visible(False)
     # The first updates of an untrained agent can be so bad that everything else would be a flat line.
     marks = [*np.nanmean(curves[:, len(steps) // 20 :], axis=0), *(references or {}).values()]

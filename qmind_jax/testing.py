@@ -37,6 +37,7 @@ def check_environment(
       and is compiled once; ``info`` has one structure at all times and holds ``state_info``;
     - lane i of a batch depends on the key and i alone, and ``reset_batch`` and ``step_batch`` do to each
       lane what ``initial``, ``transition``, ``observation`` and ``is_truncated`` do to one;
+    - ``is_terminated`` agrees with what ``transition`` returns;
     - an end starts the next episode and keeps the last observation of the old one, a step after the
       end (of ``transition``, which knows no next episode) changes nothing and pays 0;
     - actions outside a discrete space are clipped into it;

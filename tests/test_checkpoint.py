@@ -30,7 +30,7 @@ def task():
     return make("TrustHandover-v0", n_steps=5, people=handover_population(jax.random.key(9), 3))
 
 
-@pytest.fixture(scope="module", params=[("mlp", None), ("gru", 2)], ids=["one mlp", "two grus"])
+@pytest.fixture(scope="module", params=[("gru", None), ("mlp", 2)], ids=["one gru", "two mlps"])
 def uninterrupted(request, task, tmp_path_factory):
     """Network, number of seeds, folder and result of a training that nobody stopped."""
     network, seeds = request.param
@@ -117,35 +117,69 @@ def test_the_two_newest_checkpoints_are_kept(uninterrupted):
     checkpoints.close()
 
 
+def shapes_of(seeds, env, params, config):
+    """What a checkpoint of all updates holds; nothing is computed."""
+
+    def whole_training():
+        runner = ppo.start(key_of(seeds), env, params, config)
+        return ppo.advance(runner, env, params, config, num_updates=config.num_updates)
+
+    return jax.eval_shape(whole_training)
+
+
+def test_shapes_are_enough_to_restore(uninterrupted, task):
+    network, seeds, folder, expected = uninterrupted
+    checkpoints = Checkpoints(folder)
+    runner, metrics = checkpoints.restore(shapes_of(seeds, *task, tiny(network)))
+    checkpoints.close()
+    assert_same(runner, expected.runner)
+    assert_same(metrics, expected.metrics)
+
+
+@pytest.fixture(scope="module")
+def two_mlps(task, tmp_path_factory):
+    """Folder with a checkpoint of two feed-forward agents that is all zeros."""
+    folder = tmp_path_factory.mktemp("two_mlps")
+    shapes = shapes_of(2, *task, tiny("mlp"))
+    runner, metrics = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    checkpoints = Checkpoints(folder)
+    checkpoints.save(runner.replace(update=runner.update + 6), metrics)
+    checkpoints.close()
+    return folder
+
+
 @pytest.mark.parametrize(
-    "difference", ["wider network", "other network", "more lanes", "more seeds", "other people's task"]
+    "difference", ["wider network", "other network", "more lanes", "one seed", "more seeds", "other task"]
 )
-def test_a_checkpoint_of_a_run_with_other_shapes_is_refused(uninterrupted, task, difference, monkeypatch):
-    network, seeds, folder, _ = uninterrupted
-    config, (env, params) = tiny(network), task
+def test_a_checkpoint_of_a_run_with_other_shapes_is_refused_with_its_folder(task, difference, two_mlps):
+    folder = two_mlps
+    seeds, config, (env, params) = 2, tiny("mlp"), task
     if difference == "wider network":
-        config = tiny(network, features=16)
+        config = tiny("mlp", features=16)
     elif difference == "other network":
-        config = tiny({"mlp": "gru", "gru": "mlp"}[network])
+        config = tiny("gru")
     elif difference == "more lanes":
-        config = tiny(network, lanes=16, total_steps=672)
+        config = tiny("mlp", lanes=16, total_steps=672)
+    elif difference == "one seed":
+        seeds = None
     elif difference == "more seeds":
         seeds = 3
     else:
         env, params = make("Clarification-v0")
-    stop_after(monkeypatch, 0)
-    with pytest.raises(ValueError, match=r"shape|structure") as error:
-        train_with_checkpoints(folder, key_of(seeds), env, params, config, num_checkpoints=PARTS)
-    print("MESSAGE", difference, str(error.value)[:1500])
-    assert saved_updates(folder) == [4, 6]
+    checkpoints = Checkpoints(folder)
+    with pytest.raises(ValueError, match=r"is of a run with other shapes") as error:
+        checkpoints.restore(shapes_of(seeds, env, params, config))
+    checkpoints.close()
+    assert str(folder) in str(error.value)
+    assert len(str(error.value)) < 500
+    assert saved_updates(folder) == [6]
 
 
 def test_an_empty_folder_has_no_checkpoint_to_restore(task, tmp_path):
     checkpoints = Checkpoints(tmp_path / "new" / "folder")
     assert checkpoints.latest is None
-    runner = jax.eval_shape(lambda: ppo.start(key_of(None), *task, tiny("mlp")))
     with pytest.raises(FileNotFoundError, match=r"no checkpoint in .*folder"):
-        checkpoints.restore((runner, {}))
+        checkpoints.restore(shapes_of(None, *task, tiny("mlp")))
     checkpoints.close()
 
 

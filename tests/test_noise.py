@@ -69,6 +69,28 @@ def test_two_lanes_or_two_keys_do_not_share_their_words():
     assert len(np.unique(np.concatenate(words), axis=0)) == 4 * 4096
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([0.0, -0.0, 1.5, np.inf, -np.inf, np.nan, 1e-42], np.float32),
+        np.array([0, -1, 2**31 - 1], np.int32),
+        np.array([0, 2**32 - 1], np.uint32),
+        np.array([True, False]),
+        np.float32(0.25),
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+    ],
+    ids=lambda values: f"{values.dtype} {values.shape}",
+)
+def test_computing_numbers_once_does_not_change_a_bit(values):
+    for function in (noise.once, jax.jit(noise.once)):
+        same = np.asarray(function(jnp.asarray(values)))
+        assert same.dtype == values.dtype
+        assert same.shape == values.shape
+        assert same.tobytes() == np.asarray(values).tobytes()
+    if values.ndim:
+        assert np.asarray(jax.vmap(noise.once)(jnp.asarray(values))).tobytes() == values.tobytes()
+
+
 # --- lanes ------------------------------------------------------------------------------------------
 
 

@@ -308,7 +308,7 @@ def test_two_times_two_updates_are_four_updates_bit_for_bit(network, task):
 
 
 def test_an_agent_learns_the_same_alone_and_beside_others(task):
-    config = tiny("gru")
+    config = tiny("mlp")
     keys = jax.random.split(jax.random.key(1), 2)
     together, metrics = ppo.advance(ppo.start(keys, *task, config), *task, config, num_updates=2)
     assert metrics["return"].shape == (2, 2)

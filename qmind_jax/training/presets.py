@@ -3,20 +3,25 @@
 from qmind_jax.training.config import PPOConfig
 
 PRESETS: dict[str, PPOConfig] = {
-    "Clarification-v0": PPOConfig(total_steps=400_000),
+    "Clarification-v0": PPOConfig(total_steps=409_600),
     "ClarificationHard-v0": PPOConfig(
         network="gru",
-        total_steps=1_500_000,
+        total_steps=1_515_520,
         lanes=256,
         rollout_steps=16,
         minibatches=8,
         entropy_bonus=0.1,
     ),
     "TrustHandover-v0": PPOConfig(
-        lanes=256, minibatches=8, learning_rate=3e-3, trace_decay=0.7, entropy_bonus=0.01
+        total_steps=512_000,
+        lanes=256,
+        minibatches=8,
+        learning_rate=3e-3,
+        trace_decay=0.7,
+        entropy_bonus=0.01,
     ),
     "TrustHandoverRecovery-v0": PPOConfig(
-        network="gru", total_steps=2_000_000, lanes=256, minibatches=8, learning_rate=3e-3
+        network="gru", total_steps=2_048_000, lanes=256, minibatches=8, learning_rate=3e-3
     ),
 }
 """By environment id, for its published person."""
@@ -24,7 +29,7 @@ PRESETS: dict[str, PPOConfig] = {
 PEOPLE_PRESET = PPOConfig(
     network="gru",
     features=32,
-    total_steps=400_000,
+    total_steps=409_600,
     lanes=256,
     minibatches=8,
     learning_rate=3e-3,
