@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.lib.stride_tricks import sliding_window_view
 
 # Okabe & Ito (2008).
 BLUE, ORANGE, GREEN, PURPLE, SKY, RED, GREY = (
@@ -40,11 +41,12 @@ def learning_curve(
     """
     returns = np.atleast_2d(np.asarray(returns, float))
     window = min(smooth, returns.shape[-1])
-    curves = np.stack([_moving_average(seed, window) for seed in returns])
+    curves = np.stack([_mean(sliding_window_view(seed, window), axis=-1) for seed in returns])
+    mean = _mean(curves, axis=0)
     steps = (np.arange(curves.shape[-1]) + window) * steps_per_update
     for curve in curves:
         axes.plot(steps, curve, color=BLUE, alpha=0.3, linewidth=1)
-    axes.plot(steps, np.nanmean(curves, axis=0), color=BLUE, linewidth=2.5, label=f"PPO, {len(curves)} seeds")
+    axes.plot(steps, mean, color=BLUE, linewidth=2.5, label=f"PPO, {len(curves)} seeds")
     for (name, value), colour in zip((references or {}).items(), _LINES * 4, strict=False):
         axes.axhline(value, color=colour, linestyle="--", linewidth=1.5, label=f"{name} ({value:.2f})")
     axes.set_xlabel("environment steps per seed")
@@ -54,9 +56,11 @@ def learning_curve(
     axes.legend(loc="best", framealpha=0.9, edgecolor="none")
     axes.spines[["top", "right"]].set_visible(False)
     # The first updates of an untrained agent can be so bad that everything else would be a flat line.
-    marks = [*np.nanmean(curves[:, len(steps) // 20 :], axis=0), *(references or {}).values()]
-    low, high = np.nanmin(marks), np.nanmax(marks)
-    axes.set_ylim(low - 0.08 * (high - low) - 0.05, high + 0.08 * (high - low) + 0.05)
+    marks = np.array([*mean[len(steps) // 20 :], *(references or {}).values()])
+    marks = marks[np.isfinite(marks)]
+    if marks.size:
+        margin = 0.08 * np.ptp(marks) + 0.05
+        axes.set_ylim(marks.min() - margin, marks.max() + margin)
     return axes
 
 
@@ -132,8 +136,8 @@ def order_effect(axes: Axes, first: np.ndarray, second: np.ndarray, questions: S
     return axes
 
 
-def _moving_average(values: np.ndarray, window: int) -> np.ndarray:
-    windows = np.lib.stride_tricks.sliding_window_view(values, window)
-    valid = ~np.isnan(windows)
-    total = np.where(valid, windows, 0.0).sum(axis=-1)
-    return np.divide(total, valid.sum(axis=-1), out=np.full(total.shape, np.nan), where=valid.any(axis=-1))
+def _mean(values: np.ndarray, axis: int) -> np.ndarray:
+    """Mean of what is not NaN; NaN where nothing is."""
+    valid = ~np.isnan(values)
+    total, count = np.where(valid, values, 0.0).sum(axis=axis), valid.sum(axis=axis)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)

@@ -638,7 +638,7 @@ BROKEN = {
 }
 
 
-def test_an_environment_of_a_user_passes_the_check(precision):
+def test_an_environment_of_a_user_passes_the_check():
     check_environment(Coin(), Coin.default_params, steps=12)
 
 

@@ -1,6 +1,7 @@
 """PPO: what it bootstraps, replays and reports, that seeds do not mix, and that it learns."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -164,21 +165,35 @@ def test_returns_are_those_of_whole_episodes_and_not_scaled(drip):
     np.testing.assert_array_equal(result.metrics["episodes"], 8)
 
 
-def test_the_value_at_the_limit_of_an_endless_task_is_that_of_the_final_observation():
+def test_what_follows_the_limit_of_an_endless_task_is_its_final_observation(monkeypatch):
     env, n_steps, config = Clock(), 3, tiny("gru", previous_action=False)
     params = DripParams(jnp.int32(n_steps))
     network = ppo.network_of(env, params, config)
-    runner, rollout = collect(env, params, config, start(env, params, config))
-    ended = np.arange(config.rollout_steps) % n_steps == n_steps - 1
-    np.testing.assert_array_equal(rollout.truncated, np.broadcast_to(ended[:, None], (7, 8)))
+    runner = start(env, params, config)
+    seen = []
+
+    def spy(reward, value, next_value, terminated, truncated, *, bootstrap_at_truncation, **settings):
+        jax.debug.callback(lambda *arrays: seen.extend(arrays), value, next_value, terminated, truncated)
+        assert bootstrap_at_truncation
+        assert settings == {"discount": config.discount, "trace_decay": config.trace_decay}
+        return reward
+
+    monkeypatch.setattr(ppo, "generalised_advantages", spy)
+    jax.jit(functools.partial(ppo._update, env, params, config, network))(runner)
+    jax.effects_barrier()
+    value, next_value, terminated, truncated = map(np.asarray, seen)
+    time = np.arange(config.rollout_steps) % n_steps
+    np.testing.assert_array_equal(truncated, np.broadcast_to((time == n_steps - 1)[:, None], (7, 8)))
+    assert not terminated.any()
+
     # A whole episode as the network sees it, the final observation included: 0, 1/3, 2/3, 1.
     clock = jnp.linspace(0.0, 1.0, n_steps + 1)[:, None, None]
     resets = jnp.zeros((n_steps + 1, 1), bool)
     _, _, values = jax.jit(network.apply)(runner.variables, network.initial_hidden(1), clock, resets)
-    np.testing.assert_allclose(rollout.final_value[ended], values[-1, 0], rtol=1e-5)
-    np.testing.assert_allclose(rollout.value[ended], values[-2, 0], rtol=1e-5)
-    np.testing.assert_allclose(rollout.value[:n_steps, 0], values[:-1, 0], rtol=1e-5)
-    assert np.abs(np.diff(values[:, 0])).min() > 1e-2, "every observation should have a value of its own"
+    values = np.asarray(values)[:, 0]
+    assert np.abs(values[:, None] - values + np.eye(4)).min() > 1e-2, "all values should differ"
+    np.testing.assert_allclose(value, np.broadcast_to(values[time][:, None], (7, 8)), rtol=1e-5)
+    np.testing.assert_allclose(next_value, np.broadcast_to(values[time + 1][:, None], (7, 8)), rtol=1e-5)
 
 
 # --- the replay ------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import zipfile
 
 import numpy as np
 
@@ -54,13 +55,15 @@ def load_people(path: str | pathlib.Path) -> Person:
         raise FileNotFoundError(f"no file of people at {path}")
     try:
         with np.load(path) as file:
-            content = {name: file[name] for name in file.files}
-        header = json.loads(str(content.pop("header")))
-    except (OSError, ValueError, KeyError) as error:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(str(arrays.pop("header")))
+        version, family = header["version"], header["family"]
+        labels = {name: tuple(values) for name, values in header["labels"].items()}
+    except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no file of people written by save_people") from error
-    if header.get("version") != VERSION:
-        raise ValueError(
-            f"{path} has version {header.get('version')!r}; this package reads version {VERSION}"
-        )
-    labels = {name: tuple(values) for name, values in header["labels"].items()}
-    return _FAMILIES[header["family"]](**content, **labels)
+    if version != VERSION:
+        raise ValueError(f"{path} has version {version!r}; this package reads version {VERSION}")
+    fields = {field.name for field in dataclasses.fields(_FAMILIES[family])} if family in _FAMILIES else ()
+    if set(arrays) | set(labels) != set(fields):
+        raise ValueError(f"{path} is no file of people written by save_people: its content fits no family")
+    return _FAMILIES[family](**arrays, **labels)

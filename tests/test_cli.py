@@ -1,0 +1,521 @@
+"""The command line and the folders of its runs: train, stop, resume, evaluate, and mistakes of the user."""
+
+import csv
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+from rich.console import Console
+
+from qmind_jax import cli, runs
+from qmind_jax.envs import TrustHandoverParams
+from qmind_jax.people import BetaTrust, MarkovTrust, ProjectiveAnswers, TrustQubit
+from qmind_jax.people.ratings_preset import TRUST_PARAMETERS
+from qmind_jax.people.storage import load_people, save_people
+from qmind_jax.registry import REGISTRY
+from qmind_jax.training import PPOConfig
+from qmind_jax.training.presets import PRESETS
+
+COLUMNS = ("participant", "trial", "robot_correct", "trust_before", "trust_after")
+# Small enough that compiling takes most of the time: 80 steps per update.
+SMALL = ["--people", "4", "--network", "mlp", "--seeds", "2", "--episodes", "100", "--ppo", "lanes=4"]
+SMALL += ["minibatches=1", "features=8", "rollout_steps=20", "epochs=2"]
+
+
+# --- running it ---------------------------------------------------------------------------------------
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "qmind_jax", *map(str, arguments)]
+
+
+@pytest.fixture(scope="module")
+def surroundings(tmp_path_factory):
+    """Environment of a process in a terminal of 80 columns that keeps its compilations to itself."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    package = str(pathlib.Path(cli.__file__).parents[1])
+    return inherited | {
+        "COLUMNS": "80",
+        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+        "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])),
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(surroundings, tmp_path_factory):
+    """Folder of a run that nobody stopped, and what it printed."""
+    folder = tmp_path_factory.mktemp("finished")
+    done = subprocess.run(
+        command(
+            "train", "TrustHandover-v0", "--steps", 1700, "--out", "run", *SMALL, "--params", "ask_cost=0.4"
+        ),
+        cwd=folder,
+        env=surroundings,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=250,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "run", done
+
+
+@pytest.fixture
+def run_cli(monkeypatch, capsys):
+    """Runs a command in this process: exit code, standard output, standard error."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(cli, "console", Console(width=80))
+    monkeypatch.setattr(cli, "_keep_compilations", lambda: None)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", command(*arguments)[2:])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_training_writes_a_table_a_plot_and_checkpoints(finished):
+    folder, _ = finished
+    assert {path.name for path in folder.iterdir()} == {
+        *("run.json", "people.npz", "checkpoints"),
+        *("summary.json", "metrics.npz", "learning_curve.png"),
+    }
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    # 1700 steps are 21 updates of 80; ten equal parts between checkpoints are 20.
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["18", "20"]
+    metrics = np.load(folder / "metrics.npz")
+    assert metrics["return"].shape == (2, 20)
+    assert np.isfinite(metrics["return"]).all()
+
+    run = json.loads((folder / "run.json").read_text())
+    assert (run["version"], run["env_id"], run["seeds"], run["seed"]) == (1, "TrustHandover-v0", 2, 0)
+    assert run["params"] == {"ask_cost": 0.4}
+    assert {"lanes": 4, "features": 8, "network": "mlp", "total_steps": 1600}.items() <= run["config"].items()
+
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["env_id"] == "TrustHandover-v0"
+    assert summary["people"] == {"family": "TrustQubit", "number": 4}
+    assert summary["steps_per_agent"] == 1600
+    assert (summary["agents"], summary["episodes_per_policy"]) == (2, 100)
+    assert summary["training_seconds"] > 0
+    assert {"jax", "device", "python"} < set(summary)
+    assert list(summary["returns"]) == [
+        *("trained, seed 0", "trained, seed 1", "published trust rule", "random"),
+        *("always hand over", "always slow", "always ask", "always wait"),
+    ]
+    assert summary["returns"]["always ask"]["mean"] == pytest.approx(-20 * 0.4, abs=1e-4)
+    assert summary["returns"]["always ask"]["standard_error"] == pytest.approx(0.0, abs=1e-5)
+
+
+def test_what_is_printed_fits_into_80_columns_and_names_the_files(finished):
+    folder, done = finished
+    assert "\x1b" not in done.stdout + done.stderr, "no colours where nobody sees them"
+    assert "Traceback" not in done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    table = [line for line in lines if line[:1] in "┏┃┡│└" and line]
+    assert len({len(line) for line in table}) == 1, "the borders of the table should be straight"
+    rows = {cells[1].strip(): cells[2:4] for cells in (line.split("│") for line in table) if len(cells) == 5}
+    summary = json.loads((folder / "summary.json").read_text())
+    printed = {name: [float(cell) for cell in cells] for name, cells in rows.items()}
+    assert printed.keys() == summary["returns"].keys()
+    for name, value in summary["returns"].items():
+        np.testing.assert_allclose(printed[name], [value["mean"], value["standard_error"]], atol=6e-4)
+    means = [mean for mean, _ in printed.values()]
+    assert means == sorted(means, reverse=True), "the best policy should come first"
+    for name in ("learning_curve.png", "summary.json", "checkpoints"):
+        assert f"  run/{name}" in lines
+    text = " ".join(done.stdout.split())
+    assert "2 agents (mlp), 1,600 steps each, on 4 simulated people (TrustQubit)" in text
+    assert "20/20 updates" in done.stderr
+
+
+def test_compilations_are_kept_for_the_next_run(finished, surroundings):
+    assert list(pathlib.Path(surroundings["XDG_CACHE_HOME"], "qmind_jax").iterdir())
+
+
+def test_the_agents_of_a_run_are_evaluated_again_to_the_same_result(finished, run_cli):
+    folder, _ = finished
+    code, out, err = run_cli("evaluate", folder, "--episodes", 100, "--seed", 1)
+    assert (code, err) == (0, "")
+    summary = json.loads((folder / "summary.json").read_text())
+    for name, value in summary["returns"].items():
+        row = next(line for line in out.splitlines() if name in line)
+        mean, error = (float(cell) for cell in row.split("│")[2:4])
+        assert mean == pytest.approx(value["mean"], abs=0.01)
+        assert error == pytest.approx(value["standard_error"], abs=0.01)
+    assert "100 episodes per policy" in out
+    people = load_people(folder / "people.npz")
+    jax.tree.map(np.testing.assert_array_equal, runs.load(folder).params.people, people)
+
+
+def test_a_run_that_exists_is_neither_overwritten_nor_confused_with_another(finished, run_cli):
+    folder, _ = finished
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir())
+    code, out, err = run_cli("train", "TrustHandover-v0", "--people", "3", "--out", folder)
+    assert (code, out) == (2, "")
+    assert f"error: {folder} exists already; choose another --out, or add --resume" in err
+    code, _, err = run_cli("train", "Clarification-v0", "--out", folder, "--resume")
+    assert code == 2
+    assert f"the run in {folder} is of TrustHandover-v0, not of Clarification-v0" in err
+    assert before == sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir())
+
+
+def test_a_training_is_stopped_by_ctrl_c_and_resumed(surroundings, tmp_path, run_cli):
+    folder = tmp_path / "a folder's name"
+    # A process that is started where the signal is ignored, as in the background of a shell, ignores it too.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            command("train", "TrustHandover-v0", "--steps", 80 * 3000, "--out", folder, *SMALL),
+            env=surroundings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    try:
+        deadline = time.monotonic() + 200
+        while not saved_updates(folder) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "stopped" in out
+    assert "mean return per episode" not in out
+    saved = saved_updates(folder)
+    assert saved
+    assert max(saved) < 3000
+    # The command to go on with is printed as one line that a shell understands.
+    (advice,) = (line.strip() for line in out.splitlines() if "--resume" in line)
+    split = subprocess.run(
+        ["sh", "-c", f'printf "%s\\n" {advice}'], capture_output=True, encoding="utf-8", check=True
+    )
+    arguments = split.stdout.splitlines()
+    assert arguments == [
+        "python",
+        "-m",
+        "qmind_jax",
+        "train",
+        "TrustHandover-v0",
+        "--out",
+        str(folder),
+        "--resume",
+    ]
+    assert not (folder / "summary.json").exists()
+
+    code, out, err = run_cli(*arguments[3:], "--episodes", 100)
+    assert code == 0, err
+    assert "mean return per episode" in out
+    assert "3000/3000 updates" in err
+    assert max(saved_updates(folder)) == 3000
+    assert np.load(folder / "metrics.npz")["return"].shape == (2, 3000)
+    assert json.loads((folder / "summary.json").read_text())["steps_per_agent"] == 80 * 3000
+
+
+def saved_updates(folder):
+    return [int(path.name) for path in folder.glob("checkpoints/*") if path.name.isdigit()]
+
+
+def test_the_environments_are_listed(run_cli):
+    code, out, _ = run_cli("list")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert all(env_id in out for env_id in REGISTRY)
+
+
+def test_help_explains_every_argument(run_cli):
+    code, out, _ = run_cli("train", "--help")
+    assert code == 0
+    for argument in (
+        "--people",
+        "--family",
+        "--seeds",
+        "--network",
+        "--steps",
+        "--params",
+        "--ppo",
+        "--out",
+        "--resume",
+    ):
+        assert argument in out
+    assert "file of ratings" in " ".join(re.sub("[│╭╮╰╯─]", " ", out).split())
+
+
+# --- mistakes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["TrustHandvoer-v0"], "unknown environment id 'TrustHandvoer-v0'. Did you mean 'TrustHandover-v0'?"),
+        (
+            ["TrustHandover-v0", "--params", "fail_cots=3"],
+            "unknown parameter 'fail_cots'. Did you mean 'fail_cost'?",
+        ),
+        (
+            ["TrustHandover-v0", "--ppo", "learning_rat=3"],
+            "unknown hyper-parameter 'learning_rat'. Did you mean 'learning_rate'?",
+        ),
+        (
+            ["TrustHandover-v0", "--params", "n_steps=0"],
+            "n_steps must be an integer from 1 to 2**31 - 1, got 0",
+        ),
+        (["TrustHandover-v0", "--params", "people=3"], "people are chosen with --people"),
+        (
+            ["TrustHandover-v0", "--params", "n_steps"],
+            "a parameter must be written name=value, got 'n_steps'",
+        ),
+        (["TrustHandover-v0", "--ppo", "=3"], "a hyper-parameter must be written name=value, got '=3'"),
+        (["TrustHandover-v0", "--ppo", "clip=soft"], "clip must be a finite number, got 'soft'"),
+        (["TrustHandover-v0", "--ppo", "anneal=no"], "anneal must be true or false, got 'no'"),
+        (["TrustHandover-v0", "--ppo", "lanes=10", "minibatches=4"], "minibatches must divide lanes"),
+        (["TrustHandover-v0", "--steps", "10"], "total_steps must cover one update"),
+        (["TrustHandover-v0", "--seeds", "0"], "seeds must be at least 1, got 0"),
+        (["TrustHandover-v0", "--episodes", "1"], "episodes must be at least 2"),
+        (
+            ["TrustHandover-v0", "--people", "somebody"],
+            "people must be a number, 'published', or a file ending in .csv or .npz, got 'somebody'",
+        ),
+        (["TrustHandover-v0", "--people", "0"], "people must be a number, 'published', or a file"),
+        (["TrustHandover-v0", "--people", "-3"], "people must be a number, 'published', or a file"),
+        (["TrustHandover-v0", "--num-people", "0"], "n must be at least 1, got 0"),
+        (["TrustHandover-v0", "--people", "nobody.csv"], "there is no file nobody.csv"),
+        (["TrustHandover-v0", "--people", "nobody.npz"], "no file of people at nobody.npz"),
+        # What looks like rich's markup is printed as it was typed.
+        (["TrustHandover-v0", "--params", "[bold]x"], "got '[bold]x'"),
+        (["TrustHandover-v0", "--params", "x[/nothing]"], "got 'x[/nothing]'"),
+    ],
+)
+def test_a_mistake_ends_in_one_line_that_names_it(run_cli, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run_cli("train", *arguments, "--out", "new")
+    assert code == 2
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "new").exists(), "a run that makes no sense should leave no folder"
+
+
+def test_resuming_needs_the_folder_of_a_run(run_cli, tmp_path):
+    code, _, err = run_cli("train", "TrustHandover-v0", "--resume")
+    assert code == 2
+    assert "resume needs --out" in err
+    for verb in (["train", "TrustHandover-v0", "--resume", "--out"], ["evaluate"]):
+        code, _, err = run_cli(*verb, tmp_path)
+        assert code == 2
+        assert f"no run in {tmp_path}: {tmp_path / 'run.json'} is missing" in err
+    for content, message in (("{", "is no description of a run"), ('{"version": 9}', "has version 9")):
+        (tmp_path / "run.json").write_text(content)
+        code, _, err = run_cli("evaluate", tmp_path)
+        assert code == 2
+        assert f"{tmp_path / 'run.json'} {message}" in err
+
+
+def test_a_run_without_a_checkpoint_cannot_be_evaluated(run_cli, tmp_path):
+    people = MarkovTrust([0.5], [0.1], [0.1])
+    config = PPOConfig(total_steps=160, lanes=4, minibatches=1, features=8)
+    runs.create(tmp_path / "run", "TrustHandover-v0", people, {}, config, 1, 0)
+    code, _, err = run_cli("evaluate", tmp_path / "run")
+    assert code == 2
+    assert f"no checkpoint in {tmp_path / 'run' / 'checkpoints'}" in err
+
+
+# --- ratings ------------------------------------------------------------------------------------------
+
+
+def ratings(path, change=None):
+    """A file of ratings of six people, four trials each, that follow a Markov chain."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for participant in range(6):
+        trust = rng.uniform(0.3, 0.7)
+        for trial in range(4):
+            correct, before = int(rng.integers(2)), trust
+            trust = before + (1.0 - before) * 0.3 if correct else before * 0.8
+            rows.append([f"p{participant}", trial, correct, round(before, 4), round(trust, 4)])
+    table = [list(COLUMNS), *rows]
+    if change is not None:
+        change(table)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(table)
+    return path
+
+
+def test_ratings_make_people_and_a_table_of_how_well_each_family_predicts(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(cli, "console", Console(width=80))
+    # Longer than a line: it must not be broken.
+    path = ratings(tmp_path / ("a folder with a long name " * 4).strip() / "ratings [v2].csv")
+    people = cli.make_people("TrustHandover-v0", str(path), 50, "markov", jax.random.key(0))
+    assert isinstance(people, MarkovTrust)
+    assert len(people) == 50
+    np.testing.assert_allclose(people.up, 0.3, atol=0.02)
+    np.testing.assert_allclose(people.down, 0.2, atol=0.02)
+    out = capsys.readouterr().out
+    assert str(path) in out
+    rows = [line.split("│")[1:3] for line in out.splitlines() if line.startswith("│")]
+    errors = {name.strip(): float(error) for name, error in rows}
+    assert set(errors) == {"markov", "beta", "qubit", "persistence"}
+    assert list(errors.values()) == sorted(errors.values())
+    assert errors["markov"] < 0.005 < errors["persistence"]
+    assert "held-out error" in out
+
+
+def drop_a_column(table):
+    for row in table:
+        del row[3]
+
+
+def put(line, column, value):
+    def change(table):
+        table[line - 1][COLUMNS.index(column)] = value
+
+    return change
+
+
+def drop_a_trial(table):
+    del table[6]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (drop_a_column, "row 1: missing column 'trust_before'"),
+        (put(4, "trust_after", 1.2), "row 4, column 'trust_after': got 1.2"),
+        (put(9, "trust_before", -0.1), "row 9, column 'trust_before': got -0.1"),
+        (put(3, "robot_correct", "yes"), "row 3, column 'robot_correct': 'yes' is not a number"),
+        (put(5, "trial", ""), "row 5, column 'trial': the cell is empty"),
+        (drop_a_trial, "row 7, column 'trial': participant 'p1' has trial 2 but no trial 1"),
+    ],
+)
+def test_a_mistake_in_the_ratings_is_told_with_file_row_and_column(run_cli, tmp_path, change, place):
+    path = ratings(tmp_path / "a_folder_with_a_rather_long_name_that_fills_a_line" / "ratings.csv", change)
+    code, out, err = run_cli("train", "TrustHandover-v0", "--people", path, "--out", tmp_path / "new")
+    assert (code, out) == (2, "")
+    assert f"error: {path}, {place}" in err
+    assert "expected" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+# --- people -------------------------------------------------------------------------------------------
+
+
+def population(env_id, people=None, num_people=30, family="qubit"):
+    return runs.population(env_id, people, num_people, family, jax.random.key(0))
+
+
+def test_nothing_said_means_people_as_rated_for_trust_and_the_published_person_for_clarification():
+    people = population("TrustHandover-v0")
+    assert isinstance(people, TrustQubit)
+    assert len(people) == 30
+    np.testing.assert_allclose(people.a_pos, TRUST_PARAMETERS["qubit"]["a_pos"], rtol=1e-6)
+    assert len(set(people.phi0.tolist())) == 30
+    assert isinstance(population("TrustHandover-v0", family="beta"), BetaTrust)
+    assert len(population("Clarification-v0")) == 1
+
+
+@pytest.mark.parametrize("env_id", list(REGISTRY))
+def test_the_published_person_is_that_of_the_environment(env_id):
+    people = population(env_id, "published")
+    jax.tree.map(np.testing.assert_array_equal, people, REGISTRY[env_id].params().people)
+
+
+def test_a_number_means_so_many_people():
+    assert len(population("TrustHandover-v0", "30", num_people=5)) == 30
+    varied = population("ClarificationHard-v0", "7")
+    assert isinstance(varied, ProjectiveAnswers)
+    assert len(varied) == 7
+    published = population("ClarificationHard-v0")
+    assert varied.questions == published.questions
+    assert 0.01 < np.abs(varied.states - published.states).mean() < 0.2
+
+
+@pytest.mark.parametrize("size", [None, 1, 3])
+def test_saved_people_are_read_also_if_it_is_one_person(tmp_path, size):
+    people = MarkovTrust(0.25) if size is None else MarkovTrust(*np.full((3, size), 0.25))
+    save_people(tmp_path / "people.npz", people)
+    loaded = population("TrustHandover-v0", str(tmp_path / "people.npz"))
+    assert isinstance(loaded, MarkovTrust)
+    assert len(loaded) == (size or 1)
+    np.testing.assert_array_equal(loaded.p0, 0.25)
+
+
+def test_people_who_do_not_fit_the_environment_are_refused(run_cli, tmp_path):
+    save_people(tmp_path / "people.npz", MarkovTrust([0.25], [0.25], [0.25]))
+    code, _, err = run_cli(
+        "train", "Clarification-v0", "--people", tmp_path / "people.npz", "--out", tmp_path / "new"
+    )
+    assert code == 2
+    assert "people must be one of IndependentAnswers, ProjectiveAnswers; got MarkovTrust" in err
+    path = ratings(tmp_path / "ratings.csv")
+    with pytest.raises(ValueError, match="ratings of trust do not say how people answer"):
+        runs.population(
+            "Clarification-v0", str(path), 5, "qubit", jax.random.key(0), cli.load_trust_ratings(path)
+        )
+    assert not (tmp_path / "new").exists()
+
+
+# --- configuration ------------------------------------------------------------------------------------
+
+
+def test_assignments_are_numbers_truth_values_or_words():
+    parsed = cli.parse_assignments("x", ("a=1", "b=-2.5", "c=1e-3", "d=true", "e=False", "f=gru", "g=a=b"))
+    assert parsed == {"a": 1, "b": -2.5, "c": 0.001, "d": True, "e": False, "f": "gru", "g": "a=b"}
+    assert [type(parsed[name]) for name in "abcd"] == [int, float, float, bool]
+    assert cli.parse_assignments("x", ()) == {}
+
+
+@pytest.mark.parametrize("text", ["", "a", "=1", "a="])
+def test_what_is_no_assignment_is_refused(text):
+    with pytest.raises(ValueError, match=re.escape(f"a parameter must be written name=value, got {text!r}")):
+        cli.parse_assignments("parameter", (text,))
+
+
+def test_a_configuration_is_the_preset_with_changes():
+    preset = PRESETS["TrustHandover-v0"]
+    assert cli.configure(preset, None, None, {}).network == preset.network
+    changed = cli.configure(preset, "gru", 5_000_000, {"clip": 0.1, "anneal": False})
+    assert (changed.network, changed.clip, changed.anneal) == ("gru", 0.1, False)
+    assert changed.learning_rate == preset.learning_rate
+
+
+@pytest.mark.parametrize(("updates", "kept"), [(1, 1), (9, 9), (10, 10), (11, 10), (25, 20), (100, 100)])
+def test_the_updates_are_cut_into_at_most_ten_equal_parts(updates, kept):
+    preset = PPOConfig(lanes=4, rollout_steps=10, minibatches=1)
+    config = cli.configure(preset, None, updates * 40 + 39, {})
+    assert config.num_updates == kept
+
+
+def test_parameters_given_on_the_command_line_are_those_of_the_run(tmp_path):
+    people = population("TrustHandover-v0", "3")
+    overrides = cli.parse_assignments("parameter", ("fail_cost=3", "n_steps=7"))
+    config = PPOConfig(previous_reward=True)
+    made = runs.create(tmp_path / "deep" / "run", "TrustHandover-v0", people, overrides, config, 4, 17)
+    loaded = runs.load(tmp_path / "deep" / "run")
+    assert isinstance(loaded.params, TrustHandoverParams)
+    assert (float(loaded.params.fail_cost), int(loaded.params.n_steps)) == (3.0, 7)
+    assert (loaded.config, loaded.seeds, loaded.seed, loaded.env) == (config, 4, 17, made.env)
+    jax.tree.map(np.testing.assert_array_equal, loaded.params, made.params)
+
+
+def test_a_new_folder_is_named_by_environment_and_time():
+    assert re.fullmatch(r"runs/TrustHandover-v0-\d{8}-\d{6}", runs.new_folder("TrustHandover-v0").as_posix())
