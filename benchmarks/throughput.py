@@ -6,9 +6,9 @@ Three ways to step the same environment with uniformly random actions and automa
 - ``vmap``: ours stepped as gymnax environments are, ``jax.vmap(env.step)`` with one key per lane.
 - ``step_batch``: ours with one key per step for the whole batch.
 
-The last two run as one jitted scan that carries its key and splits it at every step. Repeats are interleaved over all rows of an
-environment, so that a busy machine disturbs every row alike; compilation is timed apart. Standard
-output has one JSON line per row, standard error a table of the ratios.
+The last two run as one jitted scan that carries its key and splits it at every step. Repeats are
+interleaved over all rows of an environment, so that a busy machine disturbs every row alike; compilation
+is timed apart. Standard output has one JSON line per row, standard error a table of the ratios.
 """
 
 import dataclasses
