@@ -1,17 +1,20 @@
 """Random-policy steps per second: ``python -m benchmarks.throughput``.
 
-Three ways to step the same environment with uniformly random actions and automatic resets:
+Four ways to step the same environment with uniformly random actions and automatic resets:
 
 - ``quantum-mind``: the peer package's environment in a Python loop, one lane.
-- ``vmap``: ours stepped as gymnax environments are, ``jax.vmap(env.step)`` with one key per lane.
+- ``gymnax``: our kernel under the ``step`` of gymnax's base class, ``vmap``-ped with one key per lane: each
+  lane splits its key and resets at every step, as gymnax's own environments do.
+- ``vmap``: the same loop over our own ``env.step``, which needs no second key.
 - ``step_batch``: ours with one key per step for the whole batch.
 
-The last two run as one jitted scan that carries its key and splits it at every step. Repeats are
+The last three run as one jitted scan that carries its key and splits it at every step. Repeats are
 interleaved over all rows of an environment, so that a busy machine disturbs every row alike; compilation
 is timed apart. Standard output has one JSON line per row, standard error a table of the ratios.
 """
 
 import dataclasses
+import functools
 import json
 import os
 import platform
@@ -26,6 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
+from gymnax.environments.environment import Environment as GymnaxEnvironment
 from quantum_mind.applications.questioning import ProjectiveAnswerModel
 from quantum_mind.envs import ClarificationEnv, TrustHandoverEnv
 from rich.console import Console
@@ -36,7 +40,7 @@ from qmind_jax import noise as random
 from qmind_jax.environment import Environment
 from qmind_jax.people.answering import ProjectiveAnswers
 
-WAYS = PEER, VMAP, BATCH = ("quantum-mind", "vmap", "step_batch")
+WAYS = PEER, GYMNAX, VMAP, BATCH = ("quantum-mind", "gymnax", "vmap", "step_batch")
 LANES = (1, 1024, 16384, 65536)
 
 
@@ -180,8 +184,9 @@ def peer_row(case: Case, steps: int) -> Row:
 
 
 def our_row(case: Case, way: str, lanes: int, steps: int) -> Row:
-    """One of our two ways, as one compiled scan over random actions."""
+    """One of our three ways, as one compiled scan over random actions."""
     env, params = case.env, case.params
+    step_lane = functools.partial(GymnaxEnvironment.step, env) if way == GYMNAX else env.step
     num_actions = env.action_space(params).n
 
     def start(key: jax.Array) -> Any:
@@ -200,7 +205,7 @@ def our_row(case: Case, way: str, lanes: int, steps: int) -> Row:
         else:
             action = jax.random.randint(action_key, (lanes,), 0, num_actions)
             lane_keys = jax.random.split(step_key, lanes)
-            stepped = jax.vmap(env.step, in_axes=(0, 0, 0, None))(lane_keys, state, action, params)
+            stepped = jax.vmap(step_lane, in_axes=(0, 0, 0, None))(lane_keys, state, action, params)
             _, state, reward, *_ = stepped
         return (key, state, total + reward), None
 
@@ -231,23 +236,21 @@ def measure(rows: Sequence[Row], repeats: int) -> None:
 
 
 def ratio_table(rows: Sequence[Row]) -> Table:
-    """Medians, and how many times faster ``step_batch`` is than the other two ways."""
+    """Medians, and how many times faster ``step_batch`` is than the other ways."""
     table = Table(title="Nanoseconds per step of one lane, random policy")
-    for heading in ("environment", "people", "lanes", *WAYS, f"vs {PEER}", f"vs {VMAP}"):
+    for heading in ("environment", "people", "lanes", *WAYS, *(f"vs {way}" for way in WAYS[:3])):
         table.add_column(heading, justify="left" if heading == "environment" else "right", no_wrap=True)
     medians = {(id(row.case), row.way, row.lanes): row.nanoseconds(row.seconds)[0] for row in rows}
     for row in rows:
         if row.way != BATCH:
             continue
-        peer, vmap, batch = (
-            medians[id(row.case), way, 1 if way == PEER else row.lanes] for way in (PEER, VMAP, BATCH)
-        )
+        times = [medians[id(row.case), way, 1 if way == PEER else row.lanes] for way in WAYS]
         table.add_row(
             row.case.env_id,
             f"{row.case.people:,}",
             f"{row.lanes:,}",
-            *(f"{ns:,.1f}" for ns in (peer, vmap, batch)),
-            *(f"{ns / batch:,.1f}x" for ns in (peer, vmap)),
+            *(f"{ns:,.1f}" for ns in times),
+            *(f"{ns / times[-1]:,.1f}x" for ns in times[:-1]),
         )
     return table
 
@@ -261,14 +264,14 @@ def main(config: Config) -> None:
         group = [peer_row(case, peer_steps)]
         for num in lanes:
             steps = min(lane_steps // num, 20_000)
-            group += [our_row(case, way, num, steps) for way in (VMAP, BATCH)]
+            group += [our_row(case, way, num, steps) for way in WAYS[1:]]
         measure(group, repeats)
         rows += group
         for row in group:
             print(json.dumps(row.record()), flush=True)
     if config.out is not None:
         config.out.write_text("".join(json.dumps(row.record()) + "\n" for row in rows))
-    Console(file=sys.stderr, width=110).print(ratio_table(rows))
+    Console(file=sys.stderr, width=130).print(ratio_table(rows))
 
 
 if __name__ == "__main__":

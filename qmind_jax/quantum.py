@@ -20,7 +20,7 @@ def unit_vector(angles: jax.Array) -> jax.Array:
         angles before it, the last entry the product of all sines.
     """
     angles = jnp.asarray(angles, float)
-    one = jnp.ones_like(angles[..., :1])
+    one = jnp.ones((*angles.shape[:-1], 1), angles.dtype)
     sines = jnp.concatenate([one, jnp.cumprod(jnp.sin(angles), axis=-1)], axis=-1)
     return sines * jnp.concatenate([jnp.cos(angles), one], axis=-1)
 
