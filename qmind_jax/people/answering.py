@@ -81,13 +81,16 @@ class ProjectiveAnswers(AnsweringPerson):
     questions: tuple[str, ...] = ()
 
     _person_ndims: ClassVar[dict[str, int]] = {"states": 2, "projectors": 3}
+    _may_be_complex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _set_labels(self)
         kind = jnp.promote_types(self.states.dtype, self.projectors.dtype)
-        length = jnp.sqrt(norm_squared(self.states))[..., None]
-        object.__setattr__(self, "states", (self.states / length).astype(kind))
+        # Brought to size 1 first, as the square of a long or short vector can be too large or small.
+        states = self.states / jnp.abs(self.states).max(axis=-1, keepdims=True)
+        states = states / jnp.sqrt(norm_squared(states))[..., None]
+        object.__setattr__(self, "states", states.astype(kind))
         object.__setattr__(self, "projectors", self.projectors.astype(kind))
 
     def _validate(self, values: dict[str, np.ndarray]) -> None:
@@ -98,7 +101,7 @@ class ProjectiveAnswers(AnsweringPerson):
                 f"projectors must be {dimension} x {dimension} matrices, as the states have "
                 f"{dimension} entries; got shape {projectors.shape}"
             )
-        if np.any(np.linalg.norm(states, axis=-1) < 1e-12):
+        if np.any(np.abs(states).max(axis=-1) == 0.0):
             raise ValueError("states must not contain a zero vector")
         flat = projectors.reshape(-1, dimension, dimension)
         for i, matrix in enumerate(flat):
@@ -216,6 +219,8 @@ def _set_labels(people: AnsweringPerson) -> None:
         ("hypotheses", people.num_hypotheses, "h"),
         ("questions", people.num_questions, "q"),
     ):
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
         labels: Sequence[str] = getattr(people, name) or [f"{prefix}{i}" for i in range(size)]
         if len(labels) != size or len(set(labels)) != size:
             raise ValueError(f"{name} must be {size} different labels, got {list(labels)}")

@@ -20,6 +20,9 @@ class Person:
     _person_ndims: ClassVar[dict[str, int]]
     """Number of axes that each array field has for one person. Other fields are static labels."""
 
+    _may_be_complex: ClassVar[bool] = False
+    """Whether the array fields may hold complex numbers."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_person_ndims" not in cls.__dict__:
@@ -43,24 +46,25 @@ class Person:
 
     def __post_init__(self) -> None:
         for name in self._person_ndims:
-            object.__setattr__(self, name, _as_inexact(name, getattr(self, name)))
-        extra = {self._extra_axes(name) for name in self._person_ndims}
-        if len(extra) > 1 or not extra <= {0, 1}:
-            shapes = {name: jnp.shape(getattr(self, name)) for name in self._person_ndims}
+            array = _as_inexact(name, getattr(self, name))
+            if jnp.iscomplexobj(array) and not self._may_be_complex:
+                raise TypeError(f"{type(self).__name__}: {name} must be real, got {getattr(self, name)!r}")
+            object.__setattr__(self, name, array)
+        values = {name: getattr(self, name) for name in self._person_ndims}
+        shapes = {name: jnp.shape(value) for name, value in values.items()}
+        extra = {self._extra_axes(name) for name in values}
+        if extra not in ({0}, {1}):
             raise ValueError(
                 f"{type(self).__name__}: expected fields of {self._person_ndims} axes for one person, "
                 f"or one leading axis more on every field for a population; got shapes {shapes}"
             )
-        sizes = {jnp.shape(getattr(self, name))[: extra.copy().pop()] for name in self._person_ndims}
-        if len(sizes) > 1:
-            shapes = {name: jnp.shape(getattr(self, name)) for name in self._person_ndims}
+        if self.is_population and len({shape[0] for shape in shapes.values()}) > 1:
             raise ValueError(f"{type(self).__name__}: fields differ in number of people: {shapes}")
-        concrete = {name: getattr(self, name) for name in self._person_ndims}
-        if not any(isinstance(value, jax.core.Tracer) for value in concrete.values()):
-            for name, value in concrete.items():
+        if not any(isinstance(value, jax.core.Tracer) for value in values.values()):
+            for name, value in values.items():
                 if not np.all(np.isfinite(value)):
                     raise ValueError(f"{type(self).__name__}: {name} must be finite, got {value}")
-            self._validate({name: np.asarray(value) for name, value in concrete.items()})
+            self._validate({name: np.asarray(value) for name, value in values.items()})
 
     def _validate(self, values: dict[str, np.ndarray]) -> None:
         """Raise ``ValueError`` if concrete field values make no person; subclasses override."""

@@ -6,6 +6,7 @@ PRESETS: dict[str, PPOConfig] = {
     "Clarification-v0": PPOConfig(total_steps=409_600),
     "ClarificationHard-v0": PPOConfig(
         network="gru",
+        features=32,
         total_steps=1_515_520,
         lanes=256,
         rollout_steps=16,
@@ -21,7 +22,14 @@ PRESETS: dict[str, PPOConfig] = {
         entropy_bonus=0.01,
     ),
     "TrustHandoverRecovery-v0": PPOConfig(
-        network="gru", total_steps=2_048_000, lanes=256, minibatches=8, learning_rate=3e-3
+        network="gru",
+        features=32,
+        total_steps=3_072_000,
+        lanes=512,
+        minibatches=8,
+        learning_rate=3e-3,
+        trace_decay=0.8,
+        entropy_bonus=0.04,
     ),
 }
 """By environment id, for its published person."""
