@@ -3,4 +3,14 @@
 from qmind_jax.people.answering import AnsweringPerson, IndependentAnswers, ProjectiveAnswers
 from qmind_jax.people.population import Person, as_population, stack
 from qmind_jax.people.published import default_domain, handover_population, hard_domain
+from qmind_jax.people.ratings import RatingsError, TrustTrials, load_trust_ratings
+from qmind_jax.people.ratings_fit import (
+    TrustFit,
+    fit_trust_family,
+    held_out_errors,
+    predict_trust,
+    trust_population,
+)
+from qmind_jax.people.storage import load_people, save_people
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustingPerson, TrustQubit
+from qmind_jax.people.variation import vary_states

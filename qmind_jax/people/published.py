@@ -40,6 +40,10 @@ def hard_domain(seed: int = 22) -> ProjectiveAnswers:
     rank 1 leaves one state whatever was meant; rank 2 keeps information, so later answers still
     tell something and asking again can be best.
 
+    In the domain of seed 22, with questions at 0.1, the best possible agent earns -0.8975, one that never
+    repeats a question -0.9313, one that looks a single question ahead -1.345, and one that does so taking
+    answers for independent -1.427.
+
     Args:
         seed: Seed of NumPy's generator; 22 is the domain of ``ClarificationHard-v0``.
     """

@@ -153,9 +153,9 @@ class BetaTrust(TrustingPerson):
     """Trust as the mean of a Beta distribution that counts experiences.
 
     Starts at ``alpha = n0 p0``, ``beta = n0 (1 - p0)``; success adds ``w_s`` to alpha, failure ``w_f`` to
-    beta. Experience stabilises trust; asking about it leaves no trace. The pair ``(z, x)`` holds
-    twice the mean minus one, and the amount of experience ``alpha + beta``. Source: Beta trust of
-    Guo & Yang (2021).
+    beta. Experience stabilises trust; asking about it leaves no trace. Only the weights relative to ``n0``
+    matter. The pair ``(z, x)`` holds twice the mean minus one, and the amount of experience
+    ``alpha + beta``. Source: Beta trust of Guo & Yang (2021).
 
     Attributes:
         p0: Initial trust, in [0, 1].
