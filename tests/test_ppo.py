@@ -16,6 +16,8 @@ from qmind_jax.people import handover_population
 from qmind_jax.registry import make
 from qmind_jax.training import PPOConfig, ppo, train
 
+KEY = jax.random.key(1)
+
 # Rollouts of 7 steps over episodes of 5: every rollout crosses ends, and episodes cross rollouts.
 N_STEPS = 5
 
@@ -201,7 +203,7 @@ def test_what_follows_the_limit_of_an_endless_task_is_its_final_observation(monk
 
 def start(env, params, config):
     """A runner whose weights are large enough that the policy depends on what it sees and remembers."""
-    runner = ppo.start(jax.random.key(1), env, params, config)
+    runner = ppo.start(KEY, env, params, config)
     logits = (config.features, env.action_space(params).n)
     variables = jax.tree.map(lambda w: (200.0 if w.shape == logits else 2.0) * w, runner.variables)
     return runner.replace(variables=variables)
@@ -216,7 +218,7 @@ def collect(env, params, config, runner):
 @pytest.mark.parametrize("network", ["mlp", "gru"])
 def test_the_first_replay_is_the_policy_that_acted_across_ends_of_episodes(network, task):
     config = tiny(network)
-    runner = ppo.start(jax.random.key(1), *task, config)
+    runner = ppo.start(KEY, *task, config)
     _, metrics = ppo.advance(runner, *task, config, num_updates=2)
     assert metrics["episodes"].tolist() == [8, 16 - 8], "ends at steps 5 and 10 of 14"
     assert metrics["first_ratio_error"][0] < 1e-6
@@ -310,7 +312,7 @@ def test_the_step_size_and_the_entropy_bonus_fall_to_nothing_or_stay():
 @pytest.mark.parametrize("network", ["mlp", "gru"])
 def test_two_times_two_updates_are_four_updates_bit_for_bit(network, task):
     config = tiny(network)
-    runner = ppo.start(jax.random.key(1), *task, config)
+    runner = ppo.start(KEY, *task, config)
     all_at_once, metrics = ppo.advance(runner, *task, config, num_updates=4)
     half, first = ppo.advance(runner, *task, config, num_updates=2)
     whole, second = ppo.advance(half, *task, config, num_updates=2)
@@ -324,7 +326,7 @@ def test_two_times_two_updates_are_four_updates_bit_for_bit(network, task):
 
 def test_an_agent_learns_the_same_alone_and_beside_others(task):
     config = tiny("mlp")
-    keys = jax.random.split(jax.random.key(1), 2)
+    keys = jax.random.split(KEY)
     together, metrics = ppo.advance(ppo.start(keys, *task, config), *task, config, num_updates=2)
     assert metrics["return"].shape == (2, 2)
     for i in range(2):
@@ -343,7 +345,7 @@ def test_other_people_of_the_same_shape_compile_nothing_anew(task):
     results = []
     for seed in range(3):
         people = params.replace(people=handover_population(jax.random.key(seed), 3))
-        runner = ppo.start(jax.random.key(1), env, people, config)
+        runner = ppo.start(KEY, env, people, config)
         results.append(ppo.advance(runner, env, people, config, num_updates=2)[1]["value_loss"])
         sizes = ppo.start._cache_size(), ppo.advance._cache_size()
         if seed == 0:
@@ -398,7 +400,12 @@ def test_actions_are_drawn_with_their_probabilities():
 @pytest.mark.parametrize("certain", [0, 1, 2])
 def test_an_impossible_action_is_never_drawn(certain):
     log_probs = jnp.full((100_000, 3), -jnp.inf).at[:, certain].set(0.0)
-    assert (draw(jax.random.key(1), log_probs) == certain).all()
+    assert (draw(KEY, log_probs) == certain).all()
+
+
+def test_the_smallest_uniform_number_draws_no_impossible_action_either(monkeypatch):
+    monkeypatch.setattr(ppo.noise, "uniforms", lambda key, shape: jnp.zeros((3, *shape)))
+    assert ppo._draw(KEY, jnp.log(jnp.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]))).tolist() == [2, 0]
 
 
 def test_the_action_of_a_lane_does_not_depend_on_the_number_of_lanes():
