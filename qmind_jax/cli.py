@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import shlex
 import sys
 import time
 from typing import Annotated, Any, Literal
@@ -63,6 +64,8 @@ def train(
         out: Folder of the run; must not exist yet. By default a new one under runs/.
         resume: Go on with the interrupted run in --out.
     """
+    if episodes < 2:
+        raise ValueError(f"episodes must be at least 2, got {episodes}")
     if resume:
         if out is None:
             raise ValueError("resume needs --out, the folder of the run to go on with")
@@ -169,7 +172,7 @@ def main() -> None:
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog="python -m qmind_jax")
     except (ValueError, TypeError, OSError) as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, markup=True)
+        print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 
 
@@ -182,7 +185,8 @@ def _keep_compilations() -> None:
 
 def _load_ratings(path: str) -> TrustTrials:
     trials = load_trust_ratings(path)
-    table = Table("model", "held-out error", title=f"How well each family predicts people in {path}")
+    print(f"How well each family predicts people in {path}")
+    table = Table("model", "held-out error")
     for name, error in sorted(held_out_errors(trials).items(), key=lambda item: item[1]):
         table.add_row(name, f"{error:.4f}")
     console.print(table)
@@ -213,11 +217,9 @@ def _train(run: runs.Run, episodes: int) -> None:
                 report=progress,
             )
     except KeyboardInterrupt:
-        console.print(
-            f"\n[bold]stopped[/]; the last checkpoint is kept. Go on with\n"
-            f"  python -m qmind_jax train {run.env_id} --out {run.folder} --resume",
-            highlight=False,
-        )
+        folder = shlex.quote(str(run.folder))
+        print("\nstopped; the last checkpoint is kept. Go on with")
+        print(f"  python -m qmind_jax train {run.env_id} --out {folder} --resume")
         sys.exit(130)
     seconds = time.perf_counter() - began
     returns = runs.compare(run, result.policy, episodes, jax.random.key(run.seed + 1))
@@ -225,7 +227,7 @@ def _train(run: runs.Run, episodes: int) -> None:
     _print_returns(run, returns, episodes)
     console.print(f"trained in {seconds:.0f} s, compilation included")
     for name in ("learning_curve.png", "summary.json", "checkpoints"):
-        console.print(f"  {run.folder / name}", highlight=False, soft_wrap=True)
+        print(f"  {run.folder / name}")
 
 
 def _print_returns(run: runs.Run, returns: dict[str, runs.MeanReturn], episodes: int) -> None:

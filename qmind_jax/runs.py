@@ -14,7 +14,7 @@ import qmind_jax
 from qmind_jax.environment import Environment
 from qmind_jax.envs.trust_handover import TrustHandover
 from qmind_jax.evaluation.returns import evaluate
-from qmind_jax.people.population import Person
+from qmind_jax.people.population import Person, as_population
 from qmind_jax.people.ratings import TrustTrials
 from qmind_jax.people.ratings_fit import TrustFamily, trust_population
 from qmind_jax.people.storage import load_people, save_people
@@ -82,6 +82,8 @@ def create(
     """
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
+    if "people" in overrides:
+        raise ValueError("people are chosen with --people, not with --params")
     env, params = make(env_id, people=people, **overrides)
     try:
         folder.mkdir(parents=True)
@@ -113,9 +115,13 @@ def load(folder: pathlib.Path) -> Run:
     path = folder / "run.json"
     if not path.is_file():
         raise FileNotFoundError(f"no run in {folder}: {path} is missing")
-    described = json.loads(path.read_text())
-    if described["version"] != VERSION:
-        raise ValueError(f"{path} has version {described['version']}; this package reads {VERSION}")
+    try:
+        described = json.loads(path.read_text())
+        version = described["version"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is no description of a run") from error
+    if version != VERSION:
+        raise ValueError(f"{path} has version {version}; this package reads {VERSION}")
     people = load_people(folder / "people.npz")
     env, params = make(described["env_id"], people=people, **described["params"])
     config = PPOConfig(**described["config"])
@@ -149,7 +155,7 @@ def population(
     if people == "published" or (people is None and not trusting):
         return params.people
     if people is not None and people.endswith(".npz"):
-        return load_people(people)
+        return as_population(load_people(people))
     if trials is not None and not trusting:
         raise ValueError(f"ratings of trust do not say how people answer; {env_id} needs other people")
     if people is not None and trials is None:

@@ -50,14 +50,56 @@ def surroundings(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def finished(surroundings, tmp_path_factory):
-    """Folder of a run that nobody stopped, and what it printed."""
-    folder = tmp_path_factory.mktemp("finished")
+def stopped(surroundings, tmp_path_factory):
+    """Folder of a training that Ctrl-C has stopped after its first checkpoint, how it ended, what was saved."""
+    work = tmp_path_factory.mktemp("work")
+    folder = work / "a run's folder"
+    # 3,000 updates of 80 steps, and some steps that are too few for one more.
+    arguments = ["--steps", 3000 * 80 + 79, "--params", "ask_cost=0.4", "--out", folder.name, *SMALL]
+    # A process that is started where the signal is ignored, as in the background of a shell, ignores it too.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            command("train", "TrustHandover-v0", *arguments),
+            cwd=work,
+            env=surroundings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    try:
+        deadline = time.monotonic() + 200
+        while not saved_updates(folder) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    written = {path.name for path in folder.iterdir()}
+    return folder, subprocess.CompletedProcess(process.args, process.returncode, out, err), written
+
+
+def saved_updates(folder):
+    return sorted(int(path.name) for path in folder.glob("checkpoints/*") if path.name.isdigit())
+
+
+def advice_of(stopped):
+    """The command to go on with, as a shell reads it."""
+    (line,) = (line.strip() for line in stopped.stdout.splitlines() if "--resume" in line)
+    read = ["sh", "-c", f"printf '%s\\n' {line}"]
+    return subprocess.run(read, capture_output=True, encoding="utf-8", check=True).stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def finished(surroundings, stopped):
+    """The same folder after the training has been resumed and has come to its end, and what was printed."""
+    folder, process, _ = stopped
+    _, _, _, *arguments = advice_of(process)
     done = subprocess.run(
-        command(
-            "train", "TrustHandover-v0", "--steps", 1700, "--out", "run", *SMALL, "--params", "ask_cost=0.4"
-        ),
-        cwd=folder,
+        command(*arguments, "--episodes", 100),
+        cwd=folder.parent,
         env=surroundings,
         capture_output=True,
         encoding="utf-8",
@@ -65,7 +107,7 @@ def finished(surroundings, tmp_path_factory):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return folder / "run", done
+    return folder, done
 
 
 @pytest.fixture
@@ -87,6 +129,19 @@ def run_cli(monkeypatch, capsys):
     return run
 
 
+def test_ctrl_c_stops_the_training_and_says_how_to_go_on(stopped):
+    folder, process, written = stopped
+    assert process.returncode == 130, process.stderr
+    assert "Traceback" not in process.stderr
+    assert "stopped" in process.stdout
+    assert "mean return per episode" not in process.stdout
+    assert written == {"run.json", "people.npz", "checkpoints"}
+    words = ["python", "-m", "qmind_jax", "train", "TrustHandover-v0", "--out", folder.name, "--resume"]
+    assert advice_of(process) == words
+    counted = re.search(r"(\d+)/3000 updates", process.stderr)
+    assert 300 <= int(counted[1]) < 3000, "the training should have been stopped on its way"
+
+
 def test_training_writes_a_table_a_plot_and_checkpoints(finished):
     folder, _ = finished
     assert {path.name for path in folder.iterdir()} == {
@@ -94,21 +149,22 @@ def test_training_writes_a_table_a_plot_and_checkpoints(finished):
         *("summary.json", "metrics.npz", "learning_curve.png"),
     }
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    # 1700 steps are 21 updates of 80; ten equal parts between checkpoints are 20.
-    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["18", "20"]
+    assert saved_updates(folder) == [2700, 3000]
     metrics = np.load(folder / "metrics.npz")
-    assert metrics["return"].shape == (2, 20)
+    assert metrics["return"].shape == (2, 3000)
     assert np.isfinite(metrics["return"]).all()
 
     run = json.loads((folder / "run.json").read_text())
     assert (run["version"], run["env_id"], run["seeds"], run["seed"]) == (1, "TrustHandover-v0", 2, 0)
     assert run["params"] == {"ask_cost": 0.4}
-    assert {"lanes": 4, "features": 8, "network": "mlp", "total_steps": 1600}.items() <= run["config"].items()
+    assert {"lanes": 4, "features": 8, "network": "mlp", "total_steps": 240_000}.items() <= run[
+        "config"
+    ].items()
 
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["env_id"] == "TrustHandover-v0"
     assert summary["people"] == {"family": "TrustQubit", "number": 4}
-    assert summary["steps_per_agent"] == 1600
+    assert summary["steps_per_agent"] == 240_000
     assert (summary["agents"], summary["episodes_per_policy"]) == (2, 100)
     assert summary["training_seconds"] > 0
     assert {"jax", "device", "python"} < set(summary)
@@ -137,10 +193,10 @@ def test_what_is_printed_fits_into_80_columns_and_names_the_files(finished):
     means = [mean for mean, _ in printed.values()]
     assert means == sorted(means, reverse=True), "the best policy should come first"
     for name in ("learning_curve.png", "summary.json", "checkpoints"):
-        assert f"  run/{name}" in lines
+        assert f"  {folder.name}/{name}" in lines
     text = " ".join(done.stdout.split())
-    assert "2 agents (mlp), 1,600 steps each, on 4 simulated people (TrustQubit)" in text
-    assert "20/20 updates" in done.stderr
+    assert "2 agents (mlp), 240,000 steps each, on 4 simulated people (TrustQubit)" in text
+    assert "3000/3000 updates" in done.stderr
 
 
 def test_compilations_are_kept_for_the_next_run(finished, surroundings):
@@ -172,66 +228,6 @@ def test_a_run_that_exists_is_neither_overwritten_nor_confused_with_another(fini
     assert code == 2
     assert f"the run in {folder} is of TrustHandover-v0, not of Clarification-v0" in err
     assert before == sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir())
-
-
-def test_a_training_is_stopped_by_ctrl_c_and_resumed(surroundings, tmp_path, run_cli):
-    folder = tmp_path / "a folder's name"
-    # A process that is started where the signal is ignored, as in the background of a shell, ignores it too.
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = subprocess.Popen(
-            command("train", "TrustHandover-v0", "--steps", 80 * 3000, "--out", folder, *SMALL),
-            env=surroundings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    try:
-        deadline = time.monotonic() + 200
-        while not saved_updates(folder) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 130, err
-    assert "Traceback" not in err
-    assert "stopped" in out
-    assert "mean return per episode" not in out
-    saved = saved_updates(folder)
-    assert saved
-    assert max(saved) < 3000
-    # The command to go on with is printed as one line that a shell understands.
-    (advice,) = (line.strip() for line in out.splitlines() if "--resume" in line)
-    split = subprocess.run(
-        ["sh", "-c", f'printf "%s\\n" {advice}'], capture_output=True, encoding="utf-8", check=True
-    )
-    arguments = split.stdout.splitlines()
-    assert arguments == [
-        "python",
-        "-m",
-        "qmind_jax",
-        "train",
-        "TrustHandover-v0",
-        "--out",
-        str(folder),
-        "--resume",
-    ]
-    assert not (folder / "summary.json").exists()
-
-    code, out, err = run_cli(*arguments[3:], "--episodes", 100)
-    assert code == 0, err
-    assert "mean return per episode" in out
-    assert "3000/3000 updates" in err
-    assert max(saved_updates(folder)) == 3000
-    assert np.load(folder / "metrics.npz")["return"].shape == (2, 3000)
-    assert json.loads((folder / "summary.json").read_text())["steps_per_agent"] == 80 * 3000
-
-
-def saved_updates(folder):
-    return [int(path.name) for path in folder.glob("checkpoints/*") if path.name.isdigit()]
 
 
 def test_the_environments_are_listed(run_cli):

@@ -12,7 +12,6 @@ from qmind_jax.evaluation import evaluate
 from qmind_jax.people import MarkovTrust
 from qmind_jax.policies import Constant, QuestionPlanner, UniformRandom
 from qmind_jax.registry import make
-from qmind_jax.wrappers import PreviousStep
 
 EPISODES = 12
 
@@ -58,7 +57,7 @@ def loop_over_episodes(policy, env, params, key, lanes):
     return totals, lengths
 
 
-@pytest.mark.parametrize("kind", ["random", "planner", "wrapped"])
+@pytest.mark.parametrize("kind", ["random", "planner"])
 def test_every_episode_equals_a_plain_loop(clarification, kind):
     env, params = clarification
     policy = UniformRandom(6)
@@ -66,8 +65,6 @@ def test_every_episode_equals_a_plain_loop(clarification, kind):
         # A policy that remembers; paid for asking, it asks again.
         params = params.replace(ask_cost=-0.1, max_questions=4)
         policy = QuestionPlanner.for_params(params, repeat=True)
-    elif kind == "wrapped":
-        env = PreviousStep(env, reward=True)
     key = jax.random.key(3)
     returns = evaluate(policy, env, params, key, EPISODES)
     assert returns.per_episode.shape == returns.lengths.shape == (EPISODES,)

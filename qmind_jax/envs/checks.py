@@ -8,7 +8,7 @@ from qmind_jax.people.population import Person
 
 
 def check_people(people: Any, family: type[Person]) -> None:
-    """Raise ``TypeError`` unless ``people`` is a population of the family."""
+    """Raise ``TypeError`` unless ``people`` is a population of the family, ``ValueError`` if it is empty."""
     if not isinstance(people, family):
         known = ", ".join(sorted(kind.__name__ for kind in family.__subclasses__()))
         raise TypeError(f"people must be one of {known}; got {type(people).__name__}: {people!r}")
@@ -17,6 +17,8 @@ def check_people(people: Any, family: type[Person]) -> None:
             f"people must be a population (a leading axis of people), got {people!r}; "
             "qmind_jax.people.stack([person]) makes one"
         )
+    if len(people) < 1:
+        raise ValueError(f"people must hold at least one person, got {people!r}")
 
 
 def check_cost(name: str, value: Any) -> None:

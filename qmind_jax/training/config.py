@@ -1,6 +1,7 @@
 """Hyper-parameters of PPO."""
 
 import dataclasses
+import math
 from typing import Literal
 
 from qmind_jax.environment import Environment
@@ -56,14 +57,25 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         for name in ("total_steps", "lanes", "rollout_steps", "epochs", "minibatches", "features"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {getattr(self, name)!r}")
-        for name in ("discount", "trace_decay"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
-        for name in ("learning_rate", "clip", "reward_scale", "max_gradient_norm"):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        positive = ("learning_rate", "clip", "reward_scale", "max_gradient_norm")
+        fractions = ("discount", "trace_decay")
+        for name in (*positive, *fractions, "entropy_bonus", "value_weight"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number, got {value!r}")
+            if name in positive and value <= 0.0:
+                raise ValueError(f"{name} must be positive, got {value!r}")
+            if name in fractions and not 0.0 <= value <= 1.0:
+                raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
+            if value < 0.0:
+                raise ValueError(f"{name} must not be negative, got {value!r}")
+        for name in ("anneal", "previous_action", "previous_reward"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
         if self.lanes % self.minibatches:
             raise ValueError(
                 f"minibatches must divide lanes, got minibatches={self.minibatches}, lanes={self.lanes}"
