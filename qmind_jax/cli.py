@@ -97,6 +97,8 @@ def evaluate(
         episodes: Episodes per policy.
         seed: Seed of the evaluation.
     """
+    if episodes < 2:
+        raise ValueError(f"episodes must be at least 2, got {episodes}")
     loaded = runs.load(run)
     policy = runs.trained_policy(loaded)
     _print_returns(loaded, runs.compare(loaded, policy, episodes, jax.random.key(seed)), episodes)

@@ -51,7 +51,7 @@ def surroundings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stopped(surroundings, tmp_path_factory):
-    """Folder of a training that Ctrl-C has stopped after its first checkpoint, how it ended, what was saved."""
+    """Folder of a training that was stopped after a checkpoint, how it ended, and what was in the folder."""
     work = tmp_path_factory.mktemp("work")
     folder = work / "a run's folder"
     # 3,000 updates of 80 steps, and some steps that are too few for one more.

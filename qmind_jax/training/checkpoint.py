@@ -58,8 +58,12 @@ class Checkpoints:
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype),
             {"runner": jax.eval_shape(_plain, runner), "metrics": metrics},
         )
-        tree = self._manager.restore(self.latest, args=self._orbax.args.StandardRestore(shapes))
-        key = jax.random.wrap_key_data(tree["runner"].key, impl=jax.random.key_impl(runner.key))
+        try:
+            tree = self._manager.restore(self.latest, args=self._orbax.args.StandardRestore(shapes))
+        except (ValueError, TypeError, KeyError) as error:
+            folder = self._manager.directory
+            raise ValueError(f"the checkpoint in {folder} is of a run with other shapes") from error
+        key = jax.random.wrap_key_data(tree["runner"].key, impl=_implementation(runner.key.dtype))
         return tree["runner"].replace(key=key), tree["metrics"]
 
     def close(self) -> None:
@@ -107,6 +111,12 @@ def train_with_checkpoints(
     finally:
         checkpoints.close()
     return TrainResult(policy_of(runner, env, params, config), history[0], runner)
+
+
+def _implementation(key_dtype: Any) -> str:
+    """Name of the generator that typed keys of this dtype belong to."""
+    names = ("threefry2x32", "rbg", "unsafe_rbg")
+    return next(name for name in names if jax.random.key(0, impl=name).dtype == key_dtype)
 
 
 def _equal_part(total: int, num_parts: int) -> int:
