@@ -218,13 +218,13 @@ def _train(run: runs.Run, episodes: int) -> None:
                 num_checkpoints=_CHECKPOINTS,
                 report=progress,
             )
+        seconds = time.perf_counter() - began
+        returns = runs.compare(run, result.policy, episodes, jax.random.key(run.seed + 1))
     except KeyboardInterrupt:
         folder = shlex.quote(str(run.folder))
         print("\nstopped; the last checkpoint is kept. Go on with")
         print(f"  python -m qmind_jax train {run.env_id} --out {folder} --resume")
         sys.exit(130)
-    seconds = time.perf_counter() - began
-    returns = runs.compare(run, result.policy, episodes, jax.random.key(run.seed + 1))
     runs.write_results(run, result, returns, seconds, episodes)
     _print_returns(run, returns, episodes)
     console.print(f"trained in {seconds:.0f} s, compilation included")

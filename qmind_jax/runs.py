@@ -24,7 +24,7 @@ from qmind_jax.policies.scripted import yardsticks
 from qmind_jax.registry import make
 from qmind_jax.training.checkpoint import Checkpoints
 from qmind_jax.training.config import PPOConfig
-from qmind_jax.training.ppo import TrainResult, advance, policy_of, start
+from qmind_jax.training.ppo import Metrics, Runner, TrainResult, advance, policy_of, start
 
 VERSION = 1
 
@@ -179,11 +179,12 @@ def trained_policy(run: Run) -> LearnedPolicy:
     try:
         done = checkpoints.latest or 0
         keys = jax.random.split(jax.random.key(run.seed), run.seeds)
-        runner = start(keys, run.env, run.params, run.config)
-        shapes = jax.eval_shape(
-            lambda r: advance(r, run.env, run.params, run.config, num_updates=done), runner
-        )
-        runner, _ = checkpoints.restore((runner, shapes[1]))
+
+        def whole_training() -> tuple[Runner, Metrics]:
+            runner = start(keys, run.env, run.params, run.config)
+            return advance(runner, run.env, run.params, run.config, num_updates=done)
+
+        runner, _ = checkpoints.restore(jax.eval_shape(whole_training))
     finally:
         checkpoints.close()
     return policy_of(runner, run.env, run.params, run.config)

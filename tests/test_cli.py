@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -332,6 +333,22 @@ def test_a_run_without_a_checkpoint_cannot_be_evaluated(run_cli, tmp_path):
     code, _, err = run_cli("evaluate", tmp_path / "run")
     assert code == 2
     assert f"no checkpoint in {tmp_path / 'run' / 'checkpoints'}" in err
+
+
+def test_too_few_episodes_to_evaluate_are_refused(run_cli, tmp_path):
+    code, _, err = run_cli("evaluate", tmp_path, "--episodes", 1)
+    assert (code, err) == (2, "error: episodes must be at least 2, got 1\n")
+
+
+def test_ctrl_c_during_the_evaluation_says_how_to_go_on_too(run_cli, tmp_path, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "train_with_checkpoints", lambda *args, **kwargs: SimpleNamespace(policy=None))
+    monkeypatch.setattr(runs, "compare", stop)
+    code, out, _ = run_cli("train", "TrustHandover-v0", "--people", "published", "--out", tmp_path / "run")
+    assert code == 130
+    assert f"--out {tmp_path / 'run'} --resume" in out
 
 
 # --- ratings ------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ class Checkpoints:
         self._orbax = orbax
         self._manager = orbax.CheckpointManager(
             pathlib.Path(folder).resolve(),
+            item_handlers=orbax.StandardCheckpointHandler(),
             options=orbax.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False),
         )
 
@@ -58,11 +59,16 @@ class Checkpoints:
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype),
             {"runner": jax.eval_shape(_plain, runner), "metrics": metrics},
         )
-        try:
-            tree = self._manager.restore(self.latest, args=self._orbax.args.StandardRestore(shapes))
-        except (ValueError, TypeError, KeyError) as error:
-            folder = self._manager.directory
-            raise ValueError(f"the checkpoint in {folder} is of a run with other shapes") from error
+        # Compared beforehand: orbax fails in the middle of reading, and leaves coroutines that complain.
+        stored, wanted = _shapes_by_name(self._manager.item_metadata(self.latest)), _shapes_by_name(shapes)
+        for name in sorted(stored.keys() | wanted.keys()):
+            there, here = stored.get(name, "missing"), wanted.get(name, "missing")
+            if there != here:
+                raise ValueError(
+                    f"the checkpoint in {self._manager.directory} is of a run with other shapes: {name} is "
+                    f"{there} there and {here} here"
+                )
+        tree = self._manager.restore(self.latest, args=self._orbax.args.StandardRestore(shapes))
         key = jax.random.wrap_key_data(tree["runner"].key, impl=_implementation(runner.key.dtype))
         return tree["runner"].replace(key=key), tree["metrics"]
 
@@ -104,8 +110,10 @@ def train_with_checkpoints(
             )
             runner, metrics = checkpoints.restore((runner, shapes[1]))
             history.append(metrics)
-        while int(runner.update.max()) < config.num_updates:
-            runner, metrics = advance(runner, env, params, config, num_updates=part, report=report)
+        while (left := config.num_updates - int(runner.update.max())) > 0:
+            # Fewer only where an earlier call has saved at other places.
+            some = min(part, left)
+            runner, metrics = advance(runner, env, params, config, num_updates=some, report=report)
             history = [_join([*history, metrics])]
             checkpoints.save(runner, history[0])
     finally:
@@ -131,3 +139,13 @@ def _join(history: list[Metrics]) -> Metrics:
 def _plain(runner: Runner) -> Runner:
     """The runner with the words of its key in place of the key, which is easier to store."""
     return runner.replace(key=jax.random.key_data(runner.key))
+
+
+def _shapes_by_name(tree: Any) -> dict[str, tuple[int, ...]]:
+    """Shape of every array of a tree, by a name that is the same for dataclasses and dictionaries."""
+
+    def name(path: tuple[Any, ...]) -> str:
+        keys = (getattr(key, "name", getattr(key, "key", getattr(key, "idx", key))) for key in path)
+        return ".".join(map(str, keys))
+
+    return {name(path): tuple(leaf.shape) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
