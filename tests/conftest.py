@@ -35,6 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs() -> Iterator[None]:
+    """Free the compiled programs of a module after it: those of all modules together take gigabytes."""
+    yield
+    jax.clear_caches()
+
+
 @dataclasses.dataclass(frozen=True)
 class Precision:
     """A floating-point precision and how close two ways to one number must come in it."""
