@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from qmind_jax import runs
+from qmind_jax.names import unknown
 from qmind_jax.people.ratings import TrustTrials, load_trust_ratings
 from qmind_jax.people.ratings_fit import TrustFamily, held_out_errors
-from qmind_jax.registry import REGISTRY, unknown
+from qmind_jax.registry import REGISTRY
 from qmind_jax.training.checkpoint import train_with_checkpoints
 from qmind_jax.training.config import PPOConfig
 from qmind_jax.training.presets import PEOPLE_PRESET, PRESETS

@@ -1,7 +1,6 @@
 """Environment ids and :func:`make`."""
 
 import dataclasses
-import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 from qmind_jax.environment import Environment
 from qmind_jax.envs.clarification import Clarification, ClarificationParams
 from qmind_jax.envs.trust_handover import TrustHandover, TrustHandoverParams
+from qmind_jax.names import unknown
 from qmind_jax.people.population import as_population
 from qmind_jax.people.published import default_domain, hard_domain
 from qmind_jax.people.trust import TrustQubit
@@ -96,13 +96,6 @@ def override(env: Environment, params: Any, **overrides: Any) -> Any:
     params = params.replace(**overrides)
     env.check_params(params)
     return jax.tree.map(_as_array, params)
-
-
-def unknown(kind: str, name: str, known: Any) -> str:
-    """Message for an unknown name that suggests the nearest known one."""
-    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
-    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-    return f"unknown {kind} {name!r}.{hint} Known: {', '.join(known)}"
 
 
 def _as_array(value: Any) -> jax.Array:

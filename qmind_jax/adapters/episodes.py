@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from qmind_jax.environment import Environment
-from qmind_jax.registry import make, override, unknown
+from qmind_jax.names import unknown
+from qmind_jax.registry import make, override
 
 # Draws at the start of an episode that an option of ``reset`` can fix: the name of a field of the
 # environment's noise, and the names of its outcomes in the order of their indices.

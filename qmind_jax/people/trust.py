@@ -6,13 +6,13 @@ the probability of trust in every family, and ``x`` is what else the family reme
 """
 
 import abc
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.population import Person, check_range, field_of
+from qmind_jax.people.parameters import ParametricPerson, bounded, fixed, positive, probability
+from qmind_jax.people.population import Person, field_of
 from qmind_jax.quantum import turn
 
 TrustState = tuple[jax.Array, jax.Array]
@@ -43,7 +43,7 @@ def p_trust(trust: TrustState) -> jax.Array:
     return jnp.clip(0.5 * (1.0 + trust[0]), 0.0, 1.0)
 
 
-class TrustQubit(TrustingPerson):
+class TrustQubit(ParametricPerson, TrustingPerson):
     """Trust as a qubit in the real plane of the Bloch ball: an open quantum system.
 
     Success rotates the Bloch vector ``(z, x)`` by ``-a_pos``, failure by ``+a_neg``; every step without
@@ -63,17 +63,10 @@ class TrustQubit(TrustingPerson):
         ValueError: If a value is outside its range.
     """
 
-    phi0: jax.Array = 1.6
-    a_pos: jax.Array = 0.8
-    a_neg: jax.Array = 1.2
-    gamma: jax.Array = 0.3
-
-    _person_ndims: ClassVar[dict[str, int]] = {"phi0": 0, "a_pos": 0, "a_neg": 0, "gamma": 0}
-
-    def _validate(self, values: dict[str, np.ndarray]) -> None:
-        for name in ("a_pos", "a_neg"):
-            check_range("TrustQubit", name, values[name], 0.0, np.pi, open_ends=True)
-        check_range("TrustQubit", "gamma", values["gamma"], 0.0, 1.0)
+    phi0: jax.Array = bounded(1.6, 0.0, np.pi, ends="unchecked", unit="rad")
+    a_pos: jax.Array = bounded(0.8, 0.0, np.pi, ends="open", unit="rad")
+    a_neg: jax.Array = bounded(1.2, 0.0, np.pi, ends="open", unit="rad")
+    gamma: jax.Array = probability(0.3)
 
     def initial_trust(self, person: jax.Array) -> TrustState:
         """A pure state at polar angle ``phi0``."""
@@ -100,7 +93,7 @@ class TrustQubit(TrustingPerson):
         return z, x * (1.0 - field_of(self.gamma, person))
 
 
-class MarkovTrust(TrustingPerson):
+class MarkovTrust(ParametricPerson, TrustingPerson):
     """Trust as a two-state Markov chain.
 
     Success moves distrust to trust with probability ``up``, failure trust to distrust with probability
@@ -118,15 +111,9 @@ class MarkovTrust(TrustingPerson):
         ValueError: If a value is outside [0, 1].
     """
 
-    p0: jax.Array = 0.5
-    up: jax.Array = 0.3
-    down: jax.Array = 0.3
-
-    _person_ndims: ClassVar[dict[str, int]] = {"p0": 0, "up": 0, "down": 0}
-
-    def _validate(self, values: dict[str, np.ndarray]) -> None:
-        for name, value in values.items():
-            check_range("MarkovTrust", name, value, 0.0, 1.0)
+    p0: jax.Array = probability(0.5)
+    up: jax.Array = probability(0.3)
+    down: jax.Array = probability(0.3)
 
     def initial_trust(self, person: jax.Array) -> TrustState:
         """``z = 2 p0 - 1``; ``x`` stays 0."""
@@ -149,7 +136,7 @@ class MarkovTrust(TrustingPerson):
         return trust
 
 
-class BetaTrust(TrustingPerson):
+class BetaTrust(ParametricPerson, TrustingPerson):
     """Trust as the mean of a Beta distribution that counts experiences.
 
     Starts at ``alpha = n0 p0``, ``beta = n0 (1 - p0)``; success adds ``w_s`` to alpha, failure ``w_f`` to
@@ -169,18 +156,10 @@ class BetaTrust(TrustingPerson):
         ValueError: If a value is outside its range.
     """
 
-    p0: jax.Array = 0.5
-    n0: jax.Array = 1.0
-    w_s: jax.Array = 0.3
-    w_f: jax.Array = 0.3
-
-    _person_ndims: ClassVar[dict[str, int]] = {"p0": 0, "n0": 0, "w_s": 0, "w_f": 0}
-
-    def _validate(self, values: dict[str, np.ndarray]) -> None:
-        check_range("BetaTrust", "p0", values["p0"], 0.0, 1.0)
-        check_range("BetaTrust", "n0", values["n0"], 0.0, np.inf, open_ends=True)
-        check_range("BetaTrust", "w_s", values["w_s"], 0.0, np.inf)
-        check_range("BetaTrust", "w_f", values["w_f"], 0.0, np.inf)
+    p0: jax.Array = probability(0.5)
+    n0: jax.Array = fixed(1.0, 0.0, ends="open")
+    w_s: jax.Array = positive(0.3, ends="closed")
+    w_f: jax.Array = positive(0.3, ends="closed")
 
     def initial_trust(self, person: jax.Array) -> TrustState:
         """``z = 2 p0 - 1`` and ``x = n0``."""

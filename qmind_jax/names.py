@@ -1,0 +1,12 @@
+"""Messages for names that nobody knows."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Message for an unknown name that suggests the nearest known one."""
+    known = list(known)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    return f"unknown {kind} {name!r}.{hint} Known: {', '.join(known)}"
