@@ -63,13 +63,17 @@ def train(
         ppo: Other hyper-parameters of PPO, as learning_rate=0.001.
         episodes: Episodes per evaluation.
         out: Folder of the run; must not exist yet. By default a new one under runs/.
-        resume: Go on with the interrupted run in --out.
+        resume: Go on with the interrupted run in --out, as it was made.
     """
     if episodes < 2:
         raise ValueError(f"episodes must be at least 2, got {episodes}")
     if resume:
         if out is None:
             raise ValueError("resume needs --out, the folder of the run to go on with")
+        chosen = {"people": people, "network": network, "steps": steps, "params": params, "ppo": ppo}
+        for name, value in chosen.items():
+            if value:
+                raise ValueError(f"--resume goes on with the run as it was made; --{name} cannot change it")
         run = runs.load(out)
         if run.env_id != env_id:
             raise ValueError(f"the run in {out} is of {run.env_id}, not of {env_id}")
@@ -223,7 +227,7 @@ def _train(run: runs.Run, episodes: int) -> None:
         returns = runs.compare(run, result.policy, episodes, jax.random.key(run.seed + 1))
     except KeyboardInterrupt:
         folder = shlex.quote(str(run.folder))
-        print("\nstopped; the last checkpoint is kept. Go on with")
+        print("\nstopped; the checkpoints so far are kept. Go on with")
         print(f"  python -m qmind_jax train {run.env_id} --out {folder} --resume")
         sys.exit(130)
     runs.write_results(run, result, returns, seconds, episodes)

@@ -80,7 +80,7 @@ def make(env_id: str, **overrides: Any) -> tuple[Environment, Any]:
     return env, override(env, registration.params(), **overrides)
 
 
-def override(env: Environment, params: Any, **overrides: Any) -> Any:
+def override(env: Environment, params: Any, /, **overrides: Any) -> Any:
     """Replace parameters by name, check the result, and turn every number into an array.
 
     Raises:

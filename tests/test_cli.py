@@ -315,6 +315,9 @@ def test_resuming_needs_the_folder_of_a_run(run_cli, tmp_path):
     code, _, err = run_cli("train", "TrustHandover-v0", "--resume")
     assert code == 2
     assert "resume needs --out" in err
+    code, _, err = run_cli("train", "TrustHandover-v0", "--resume", "--out", tmp_path, "--steps", "10")
+    assert code == 2
+    assert "--resume goes on with the run as it was made; --steps cannot change it" in err
     for verb in (["train", "TrustHandover-v0", "--resume", "--out"], ["evaluate"]):
         code, _, err = run_cli(*verb, tmp_path)
         assert code == 2

@@ -11,7 +11,7 @@ import pytest
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.wrappers import FlattenObservationWrapper, LogWrapper
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qmind_jax import noise as random
@@ -679,6 +679,8 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_one(env_id, wrong, mea
         make(env_id, **{wrong: 1})
 
 
+@example("env")
+@example("params")
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=12))
 def test_no_unknown_parameter_is_swallowed(name):
     known = {"people", "n_steps", "fail_cost", "slow_cost", "ask_cost", "wait_cost", "slow_factor"}
@@ -702,6 +704,10 @@ BAD_NUMBERS = [
         for name in ("fail_cost", "slow_cost", "ask_cost", "wait_cost", "slow_factor")
     ),
     ("TrustHandover-v0", "fail_cost", np.inf),
+    ("TrustHandover-v0", "fail_cost", 1e400),
+    ("TrustHandover-v0", "fail_cost", 10**400),
+    ("TrustHandover-v0", "fail_cost", [1.0, 2.0]),
+    ("TrustHandover-v0", "n_steps", (3,)),
     ("TrustHandover-v0", "fail_cost", "ten"),
     ("TrustHandover-v0", "fail_cost", None),
 ]

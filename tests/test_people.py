@@ -123,6 +123,9 @@ def test_labels_are_names_or_numbered():
     named = IndependentAnswers([[0.1, 0.2]], ["cup"], ["red?", "left?"])
     assert named.hypotheses == ("cup",)
     assert named.questions == ("red?", "left?")
+    assert named.replace(questions=np.array(["red?", "left?"])).questions == ("red?", "left?")
+    with pytest.raises(TypeError, match="questions must be a sequence of labels, got the single text 'ab'"):
+        named.replace(questions="ab")
     person = ProjectiveAnswers.from_dicts({1: [1, 0], "b": [3, 4]}, {"q": Z})
     assert person.hypotheses == ("1", "b")
     np.testing.assert_allclose(person.states, [[1, 0], [0.6, 0.8]], rtol=1e-6)

@@ -5,7 +5,7 @@ index of its person and a ``belief``, the little that the person's next answers 
 """
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import jax
@@ -221,10 +221,14 @@ def _set_labels(people: AnsweringPerson) -> None:
     ):
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
-        labels: Sequence[str] = getattr(people, name) or [f"{prefix}{i}" for i in range(size)]
+        given = getattr(people, name)
+        if isinstance(given, str):
+            raise TypeError(f"{name} must be a sequence of labels, got the single text {given!r}")
+        given = given.tolist() if isinstance(given, np.ndarray) else given
+        labels = tuple(given) if len(given) else tuple(f"{prefix}{i}" for i in range(size))
         if len(labels) != size or len(set(labels)) != size:
             raise ValueError(f"{name} must be {size} different labels, got {list(labels)}")
-        object.__setattr__(people, name, tuple(labels))
+        object.__setattr__(people, name, labels)
 
 
 def _stack_rows(name: str, values: Mapping[Any, Any]) -> np.ndarray:
