@@ -1,8 +1,18 @@
 """Simulated people: single persons and populations as pytrees."""
 
 from qmind_jax.people.answering import AnsweringPerson, IndependentAnswers, ProjectiveAnswers
+from qmind_jax.people.order import (
+    AnchoringOrder,
+    BayesOrder,
+    ProjectiveOrder,
+    QuantumOrder,
+    QuantumOrder4D,
+    SaturatedOrder,
+)
 from qmind_jax.people.population import Person, as_population, stack
+from qmind_jax.people.predicting import Design, PredictingPerson
 from qmind_jax.people.published import default_domain, handover_population, hard_domain
+from qmind_jax.people.qq_equality import QQTest, qq_statistic, qq_test, rates
 from qmind_jax.people.ratings import RatingsError, TrustTrials, load_trust_ratings
 from qmind_jax.people.ratings_fit import (
     TrustFit,
@@ -13,4 +23,5 @@ from qmind_jax.people.ratings_fit import (
 )
 from qmind_jax.people.storage import load_people, save_people
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustingPerson, TrustQubit
+from qmind_jax.people.trust_answers import final_yes, question_effect
 from qmind_jax.people.variation import vary_states

@@ -6,20 +6,45 @@ the probability of trust in every family, and ``x`` is what else the family reme
 """
 
 import abc
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from qmind_jax.people.parameters import ParametricPerson, bounded, fixed, positive, probability
-from qmind_jax.people.population import Person, field_of
+from qmind_jax.people.population import field_of
+from qmind_jax.people.predicting import Design, PredictingPerson
+from qmind_jax.people.trust_answers import answer_probabilities, check_course
 from qmind_jax.quantum import turn
 
 TrustState = tuple[jax.Array, jax.Array]
 
 
-class TrustingPerson(Person, abc.ABC):
-    """What an environment needs of people who trust."""
+class TrustingPerson(PredictingPerson, abc.ABC):
+    """What an environment needs of people who trust.
+
+    A condition of a design of :meth:`predict` is a pair ``(events, queries)``: what the robot did (1 a
+    success, 0 a failure) and the indices of the k events after which the person is asked "do you trust
+    the robot?". Its ``2 ** k`` cells are the strings of answers, "yes" before "no", the first answer
+    varying slowest.
+    """
+
+    default_design: ClassVar[Design] = {"final": ((1, 1, 0, 1, 0, 1), (5,))}
+
+    @classmethod
+    def _check_condition(cls, name: str, condition: Any) -> tuple:
+        try:
+            events, queries = condition
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{cls.__name__}: condition {name!r} must be a pair (events, queries), such as "
+                f"((1, 0, 1), (2,)); got {condition!r}"
+            ) from None
+        return check_course(f"{cls.__name__}: condition {name!r}", events, queries)
+
+    def _cells(self, condition: tuple) -> jax.Array:
+        return answer_probabilities(self, *condition)
 
     @abc.abstractmethod
     def initial_trust(self, person: jax.Array) -> TrustState:
@@ -36,6 +61,10 @@ class TrustingPerson(Person, abc.ABC):
     @abc.abstractmethod
     def after_wait(self, trust: TrustState, person: jax.Array) -> TrustState:
         """Trust after nothing has happened for one step."""
+
+    def average(self) -> Self:
+        """The population of one person who has the mean of every parameter."""
+        return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0, keepdims=True), self)
 
 
 def p_trust(trust: TrustState) -> jax.Array:
