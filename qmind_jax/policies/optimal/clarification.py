@@ -1,0 +1,211 @@
+"""The exact optimum of Clarification, for every person of a population."""
+
+import functools
+from typing import Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from qmind_jax.envs.checks import check_cost, check_count, check_people
+from qmind_jax.envs.clarification import ClarificationParams
+from qmind_jax.people.answering import AnsweringPerson, IndependentAnswers, ProjectiveAnswers
+from qmind_jax.people.population import as_population
+from qmind_jax.policies.optimal.beliefs import belief_model
+from qmind_jax.policies.optimal.expectimax import Actions, Costs, Judged, judge, plan
+from qmind_jax.policies.optimal.histories import AnswerCounts, Histories, HistoryTree, Repeats
+
+Variant = Literal["full recall", "no repeats", "order blind"]
+
+
+@struct.dataclass
+class ClarificationOptimum:
+    """The best an agent can do who knows the person's answers but not what the person means.
+
+    Attributes:
+        value: Expected return, float ``(people,)``.
+        accuracy: Probability of acting on the right hypothesis, float ``(people,)``.
+        questions: Expected number of questions, float ``(people,)``.
+        knows_intent: Expected return of an agent who also knows what the person means, float scalar.
+        actions: The plan: for histories of 0, 1, ... answers the action after each, int32 ``(people, n)``.
+        histories: The histories that the plan tells apart.
+    """
+
+    value: jax.Array
+    accuracy: jax.Array
+    questions: jax.Array
+    knows_intent: jax.Array
+    actions: Actions
+    histories: Histories
+
+    @property
+    def value_of_intent(self) -> jax.Array:
+        """What it would be worth to know what the person means, float ``(people,)``."""
+        return self.knows_intent - self.value
+
+
+def clarification_optimum(
+    people: AnsweringPerson,
+    params: ClarificationParams,
+    *,
+    variant: Variant = "full recall",
+    memory_limit: int = 2**30,
+) -> ClarificationOptimum:
+    """The exact optimum of ``Clarification`` for every person: expectimax over answer histories.
+
+    Every hypothesis is equally likely, and a question may be repeated. Differentiable in the people, for
+    whom the plan is constant almost everywhere.
+
+    Args:
+        people: A population or one person; ``params.people`` is not looked at.
+        params: Costs and ``max_questions``.
+        variant: What the agent may do.
+            ``"full recall"``: everything; the optimum.
+            ``"no repeats"``: ask every question at most once.
+            ``"order blind"``: plan as if answers were independent, for ``people.order_free()``; the plan is
+            judged with the people themselves.
+        memory_limit: Bytes for the histories of the people who are solved at a time.
+
+    Raises:
+        ValueError: If the histories of one person need more than ``memory_limit``, or a number or the variant
+            makes no sense.
+        TypeError: If the people answer no questions.
+    """
+    people = as_population(people)
+    check_people(people, AnsweringPerson)
+    if variant not in get_args(Variant):
+        raise ValueError(f"variant must be one of {get_args(Variant)}, got {variant!r}")
+    costs = costs_of(params, people)
+    depth = questions_before_truncation(params)
+    planned_for = _order_free(people) if variant == "order blind" else people
+    graph = history_graph(planned_for, params, depth, never_repeat=variant == "no repeats")
+    batch_size = people_at_a_time(graph, people, memory_limit)
+    histories = graph.build()
+    judged, actions = _solve(
+        people, planned_for, histories, costs, truncated=graph.depth == depth, batch_size=batch_size
+    )
+    return ClarificationOptimum(
+        value=judged.value,
+        accuracy=judged.accuracy,
+        questions=judged.questions,
+        knows_intent=_knowing_the_intent(costs, depth),
+        actions=actions,
+        histories=histories,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("truncated", "batch_size"))
+def _solve(
+    people: AnsweringPerson,
+    planned_for: AnsweringPerson,
+    histories: Histories,
+    costs: Costs,
+    *,
+    truncated: bool,
+    batch_size: int,
+) -> tuple[Judged, Actions]:
+    """Plan for everybody and judge everybody's plan, ``batch_size`` people at a time."""
+
+    def solve(pair: tuple[AnsweringPerson, AnsweringPerson]) -> tuple[Judged, Actions]:
+        person, model = (belief_model(jax.tree.map(lambda leaf: leaf[None], one)) for one in pair)
+        # The best plan stays the best for people who differ infinitely little.
+        _, actions = jax.lax.stop_gradient(plan(model, histories, costs, truncated=truncated))
+        return judge(person, histories, costs, actions), actions
+
+    return jax.lax.map(solve, (people, planned_for), batch_size=batch_size)
+
+
+def costs_of(params: ClarificationParams, people: AnsweringPerson) -> Costs:
+    """The costs, checked unless traced, in the precision of the people."""
+    dtype = jnp.finfo(jax.tree.leaves(people)[0].dtype).dtype
+    values = {name: getattr(params, name) for name in ("ask_cost", "success_reward", "error_cost")}
+    for name, value in values.items():
+        if not isinstance(value, jax.core.Tracer):
+            check_cost(name, value)
+    return Costs(*(jnp.asarray(value, dtype) for value in values.values()))
+
+
+def questions_before_truncation(params: ClarificationParams) -> int:
+    """One less than ``max_questions``, which must be a number: histories are made for it."""
+    if isinstance(params.max_questions, jax.core.Tracer):
+        raise TypeError("max_questions must be a concrete integer, got a traced one")
+    check_count("max_questions", params.max_questions)
+    return int(params.max_questions) - 1
+
+
+def history_graph(
+    people: AnsweringPerson, params: ClarificationParams, depth: int, *, never_repeat: bool = False
+) -> HistoryTree | AnswerCounts:
+    """The smallest graph of histories that is known to hold the best plan.
+
+    Args:
+        people: The population that is planned for.
+        params: The costs.
+        depth: Answers of the longest histories.
+        never_repeat: Whether each question may be asked once at most.
+    """
+    num_questions = people.num_questions
+    if isinstance(people, IndependentAnswers) and not never_repeat:
+        return AnswerCounts(num_questions, depth)
+    repeats: Repeats = "never" if never_repeat else "any"
+    closing: frozenset[tuple[int, bool]] = frozenset()
+    # Where time is worth something, nobody asks what tells nothing. Lüders' rule repeats an answer.
+    if isinstance(people, ProjectiveAnswers) and _asking_never_pays(params):
+        closing = _closing_answers(people)
+        repeats = "never" if never_repeat else "not at once"
+    return HistoryTree(num_questions, depth, repeats, closing)
+
+
+def _asking_never_pays(params: ClarificationParams) -> bool:
+    """Whether a question that tells nothing is known not to be worth asking."""
+    numbers = (params.ask_cost, params.success_reward, params.error_cost)
+    if any(isinstance(number, jax.core.Tracer) for number in numbers):
+        return False
+    return bool(np.all(params.ask_cost >= 0) and np.all(params.success_reward >= -params.error_cost))
+
+
+def _closing_answers(people: ProjectiveAnswers) -> frozenset[tuple[int, bool]]:
+    """Answers that leave one state, whatever was meant: nothing that is asked later tells more."""
+    if isinstance(people.projectors, jax.core.Tracer):
+        return frozenset()
+    ranks = np.rint(np.trace(np.asarray(people.projectors), axis1=-2, axis2=-1).real)
+    dimension = people.projectors.shape[-1]
+    yes, no = np.all(ranks <= 1, axis=0), np.all(ranks >= dimension - 1, axis=0)
+    return frozenset((q, answer) for answer in (False, True) for q in np.flatnonzero(yes if answer else no))
+
+
+def people_at_a_time(graph: HistoryTree | AnswerCounts, people: AnsweringPerson, memory_limit: int) -> int:
+    """How many people can be solved together.
+
+    Raises:
+        ValueError: If the histories of one person do not fit.
+    """
+    sizes = graph.sizes()
+    leaves = jax.tree.leaves(people)
+    per_hypothesis = leaves[0].shape[-1] * people.num_hypotheses
+    numbers = per_hypothesis * (2 * people.num_questions * max(sizes[:-1], default=0) + sizes[-1])
+    numbers += sum(sizes) * (people.num_hypotheses + people.num_questions)
+    size = numbers * max(leaf.dtype.itemsize for leaf in leaves)
+    if size > memory_limit:
+        raise ValueError(
+            f"memory_limit must be at least {size} bytes, got {memory_limit}: {sum(sizes)} histories of up to "
+            f"{graph.depth} answers, {people.num_questions} questions and {people.num_hypotheses} hypotheses; "
+            "lower max_questions or raise memory_limit"
+        )
+    return min(memory_limit // size, len(people))
+
+
+def _order_free(people: AnsweringPerson) -> IndependentAnswers:
+    if isinstance(people, IndependentAnswers):
+        return people
+    if not isinstance(people, ProjectiveAnswers):
+        raise TypeError(f"variant 'order blind' needs people with order_free(), got {type(people).__name__}")
+    return people.order_free()
+
+
+def _knowing_the_intent(costs: Costs, depth: int) -> jax.Array:
+    """Act at once, unless questions are paid for."""
+    acted = jnp.maximum(costs.success, -costs.error)
+    later = jnp.maximum(acted - depth * costs.ask, -(depth + 1) * costs.ask - costs.error)
+    return jnp.maximum(acted, later)
