@@ -25,6 +25,7 @@ from qmind_jax.people import (
     TrustQubit,
     default_domain,
     handover_population,
+    mix,
 )
 from qmind_jax.people.population import as_population
 from qmind_jax.registry import REGISTRY, make, override
@@ -417,6 +418,10 @@ EXTREMES = {
     ),
     "beta people": lambda: make(
         "TrustHandover-v0", people=[BetaTrust(), BetaTrust(p0=1.0, w_s=0.0, w_f=9.0)]
+    ),
+    "people of three families": lambda: make(
+        "TrustHandover-v0",
+        people=mix([ten_thousand_people(), MarkovTrust(p0=0.0, up=1.0, down=1.0), BetaTrust(w_s=0.0)]),
     ),
     "one question allowed, no costs": lambda: make(
         "Clarification-v0", max_questions=1, ask_cost=0.0, success_reward=0.0, error_cost=0.0

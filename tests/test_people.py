@@ -21,6 +21,7 @@ from qmind_jax.people import (
     default_domain,
     handover_population,
     hard_domain,
+    mix,
     stack,
 )
 from qmind_jax.people.trust import p_trust
@@ -39,11 +40,13 @@ def leaves_equal(left, right):
         np.testing.assert_allclose(a, b, rtol=0, atol=2e-7)
 
 
-@pytest.fixture(params=["qubit", "markov", "beta", "projective", "independent"])
+@pytest.fixture(params=["qubit", "markov", "beta", "mixed", "projective", "independent"])
 def population(request, random_answering):
     if request.param in FAMILIES:
         values = np.random.default_rng(0).uniform(0.1, 0.9, (len(FAMILIES[request.param]._person_ndims), 4))
         return FAMILIES[request.param](*values)
+    if request.param == "mixed":
+        return mix([TrustQubit(), MarkovTrust(0.1), BetaTrust(0.2), TrustQubit(1.0)])
     return random_answering(0, people=4, dimension=3 if request.param == "projective" else 0)
 
 

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qmind_jax.people import BetaTrust, IndependentAnswers, MarkovTrust, TrustQubit, hard_domain, stack
+from qmind_jax.people import BetaTrust, IndependentAnswers, MarkovTrust, TrustQubit, hard_domain, mix, stack
 
 MAKERS = {
     "qubit": lambda i: TrustQubit(0.5 + 0.1 * i),
     "markov": lambda i: MarkovTrust(0.1 + 0.1 * i),
     "beta": lambda i: BetaTrust(0.1 + 0.1 * i),
+    "mixed": lambda i: mix([TrustQubit(), MarkovTrust(), BetaTrust()])[i % 3].replace(initial=0.1 + 0.1 * i),
     "projective": lambda i: hard_domain(i),
     "independent": lambda i: IndependentAnswers([[0.1 * i, 0.5], [0.5, 0.1]], ("a", "b"), ("c?", "d?")),
 }
@@ -173,7 +174,7 @@ def test_people_have_a_text_under_every_transformation(everybody):
     jax.jit(look)(people[0])
     jax.jit(look)(population)
     jax.vmap(look)(population)
-    jax.grad(look)(people[0])
+    jax.grad(look, allow_int=True)(people[0])
     texts.append(repr(jax.eval_shape(lambda somebody: somebody, population)))
     name = type(population).__name__
     for text, number in zip(texts, ("one", SIZE, "one", "one", SIZE), strict=True):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qmind_jax.people import BetaTrust, IndependentAnswers, MarkovTrust, TrustQubit, default_domain
+from qmind_jax.people import BetaTrust, IndependentAnswers, MarkovTrust, TrustQubit, default_domain, mix
 from qmind_jax.people.population import as_population
 from qmind_jax.people.storage import load_people, save_people
 from qmind_jax.people.trust import TrustingPerson
@@ -25,6 +25,7 @@ def everybody(request, random_answering, random_qubits):
         "qubits": random_qubits(3),
         "markov": MarkovTrust([0.1, 0.5], [0.2, 0.3], [0.4, 0.0]),
         "beta": BetaTrust([0.1, 0.5], [1.0, 2.0], [0.4, 0.0], [0.1, 0.2]),
+        "mixed": mix([TrustQubit(), MarkovTrust(0.1), BetaTrust(0.2)]),
     }
     return answering if many else {name: people[1] for name, people in answering.items()}
 

@@ -1,6 +1,7 @@
 """Simulated people: single persons and populations as pytrees."""
 
 from qmind_jax.people.answering import AnsweringPerson, IndependentAnswers, ProjectiveAnswers
+from qmind_jax.people.mixed_trust import MixedTrust, mix
 from qmind_jax.people.order import (
     AnchoringOrder,
     BayesOrder,

@@ -23,6 +23,9 @@ class Person:
     _may_be_complex: ClassVar[bool] = False
     """Whether the array fields may hold complex numbers."""
 
+    _integers: ClassVar[frozenset[str]] = frozenset()
+    """Names of the array fields that hold integers, not measured numbers."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_person_ndims" not in cls.__dict__:
@@ -46,7 +49,8 @@ class Person:
 
     def __post_init__(self) -> None:
         for name in self._person_ndims:
-            array = _as_inexact(name, getattr(self, name))
+            convert = _as_integers if name in self._integers else _as_inexact
+            array = convert(name, getattr(self, name))
             if jnp.iscomplexobj(array) and not self._may_be_complex:
                 raise TypeError(f"{type(self).__name__}: {name} must be real, got {getattr(self, name)!r}")
             object.__setattr__(self, name, array)
@@ -154,7 +158,7 @@ def stack(people: Sequence[PersonType]) -> PersonType:
         if type(person) is not type(first):
             raise TypeError(
                 f"people[{i}] is a {type(person).__name__} but people[0] is a {type(first).__name__}; "
-                "a population holds one family"
+                "a population holds one family (qmind_jax.people.mix joins families that trust)"
             )
     labels = [f.name for f in dataclasses.fields(first) if f.name not in first._person_ndims]
     for name in labels:
@@ -239,6 +243,13 @@ def _as_inexact(name: str, value: Any) -> jax.Array:
         raise TypeError(f"{name} must be numbers, got {value!r}") from error
     kind = complex if jnp.issubdtype(array.dtype, jnp.complexfloating) else float
     return array.astype(jnp.promote_types(array.dtype, jnp.result_type(kind)))
+
+
+def _as_integers(name: str, value: Any) -> jax.Array:
+    array = jnp.asarray(value)
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(f"{name} must be integers, got {value!r}")
+    return array.astype(jnp.int32)
 
 
 def _summary(value: Any) -> str:

@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 
 from qmind_jax.people.answering import IndependentAnswers, ProjectiveAnswers
+from qmind_jax.people.mixed_trust import MixedTrust
 from qmind_jax.people.population import Person
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
 
@@ -15,7 +16,7 @@ VERSION = 1
 
 _FAMILIES = {
     family.__name__: family
-    for family in (ProjectiveAnswers, IndependentAnswers, TrustQubit, MarkovTrust, BetaTrust)
+    for family in (ProjectiveAnswers, IndependentAnswers, TrustQubit, MarkovTrust, BetaTrust, MixedTrust)
 }
 
 
