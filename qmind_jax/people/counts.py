@@ -1,11 +1,13 @@
-"""Checks of counts of answers that users hand in."""
+"""Counts of answers: checks of those that users hand in, and counts that simulated people give."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from qmind_jax.names import unknown
+from qmind_jax.people.predicting import Design, PredictingPerson
 
 
 def check_counts(
@@ -68,3 +70,39 @@ def check_values(
         shapes = {name: values.shape for name, values in arrays.items()}
         raise ValueError(f"data must hold the same people in every condition, got shapes {shapes}")
     return arrays
+
+
+def simulate_counts(
+    people: PredictingPerson,
+    sizes: Mapping[str, int],
+    design: Design | None = None,
+    *,
+    key: jax.Array,
+    sets: int = 1,
+) -> dict[str, np.ndarray]:
+    """Counts that people would give, drawn from their predictions.
+
+    Args:
+        people: One person, who answers for every data set, or a population with one data set each.
+        sizes: Number of answers in each condition.
+        design: Conditions by name; the family's default design if None.
+        key: JAX random key; its words seed NumPy's generator, which draws.
+        sets: Number of data sets of one person; of no effect on a population.
+
+    Returns:
+        By condition, float64 counts of shape ``(sets, cells)`` or ``(people, cells)``.
+
+    Raises:
+        ValueError: If a condition has no size, or a size is no whole number of at least 0.
+    """
+    predictions = people.predict(design)
+    shape = (len(people),) if people.is_population else (sets,)
+    totals = check_counts({name: [size] for name, size in sizes.items()}, dict.fromkeys(predictions, 1))
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    counts = {}
+    for name, predicted in predictions.items():
+        cells = np.asarray(predicted, np.float64)
+        # NumPy insists on sums that are 1 to double precision.
+        cells = np.clip(cells, 0.0, 1.0) / np.clip(cells, 0.0, 1.0).sum(axis=-1, keepdims=True)
+        counts[name] = generator.multinomial(int(totals[name][0]), cells, size=shape).astype(np.float64)
+    return counts
