@@ -6,10 +6,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from qmind_jax.environment import Environment
 from qmind_jax.training.config import PPOConfig
-from qmind_jax.training.ppo import Metrics, Report, Runner, TrainResult, advance, policy_of, start
+from qmind_jax.training.ppo import Metrics, Report, Runner, TrainResult, advance, policy_of, start, start_on
+from qmind_jax.training.sharding import replicate, replicated
 
 
 class Checkpoints:
@@ -39,14 +41,15 @@ class Checkpoints:
     def save(self, runner: Runner, metrics: Metrics) -> None:
         """Write the state of training and the metrics so far."""
         tree = {"runner": _plain(runner), "metrics": metrics}
-        self._manager.save(int(runner.update.max()), args=self._orbax.args.StandardSave(tree))
+        self._manager.save(runner.updates_done, args=self._orbax.args.StandardSave(tree))
         self._manager.wait_until_finished()
 
     def restore(self, like: tuple[Runner, Metrics]) -> tuple[Runner, Metrics]:
         """Read the newest checkpoint.
 
         Args:
-            like: A runner and metrics of the same structure, arrays or shapes.
+            like: A runner and metrics of the same structure, arrays or shapes; they also say on which
+                devices the result will be.
 
         Raises:
             FileNotFoundError: If there is no checkpoint.
@@ -56,8 +59,9 @@ class Checkpoints:
             raise FileNotFoundError(f"no checkpoint in {self._manager.directory}")
         runner, metrics = like
         shapes = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype),
+            lambda stored, x: jax.ShapeDtypeStruct(stored.shape, stored.dtype, sharding=x.sharding),
             {"runner": jax.eval_shape(_plain, runner), "metrics": metrics},
+            {"runner": runner, "metrics": metrics},
         )
         # Compared beforehand: orbax fails in the middle of reading, and leaves coroutines that complain.
         stored, wanted = _shapes_by_name(self._manager.item_metadata(self.latest)), _shapes_by_name(shapes)
@@ -85,6 +89,7 @@ def train_with_checkpoints(
     config: PPOConfig,
     *,
     num_checkpoints: int = 10,
+    mesh: Mesh | None = None,
     report: Report | None = None,
 ) -> TrainResult:
     """:func:`~qmind_jax.training.ppo.train` in parts, saved after each; goes on where it was stopped.
@@ -97,23 +102,28 @@ def train_with_checkpoints(
         params: Its parameters.
         config: Hyper-parameters.
         num_checkpoints: At most so many parts; parts are equal, so that one compilation does for all.
+        mesh: As in ``train``; with several processes, each makes this call, and they save together. A
+            checkpoint can be resumed on other devices.
         report: As in ``train``.
     """
     part = _equal_part(config.num_updates, num_checkpoints)
     checkpoints = Checkpoints(folder)
     try:
-        runner = start(key, env, params, config)
+        runner = start(key, env, params, config) if mesh is None else start_on(mesh, key, env, params, config)
         history: list[Metrics] = []
         if checkpoints.latest is not None:
-            shapes = jax.eval_shape(
+            _, shapes = jax.eval_shape(
                 lambda r: advance(r, env, params, config, num_updates=checkpoints.latest), runner
             )
-            runner, metrics = checkpoints.restore((runner, shapes[1]))
+            if mesh is not None:
+                shapes = jax.tree.map(lambda x: x.update(sharding=replicated(mesh)), shapes)
+            runner, metrics = checkpoints.restore((runner, shapes))
             history.append(metrics)
-        while (left := config.num_updates - int(runner.update.max())) > 0:
+        while (left := config.num_updates - runner.updates_done) > 0:
             # Fewer only where an earlier call has saved at other places.
             some = min(part, left)
             runner, metrics = advance(runner, env, params, config, num_updates=some, report=report)
+            metrics = metrics if mesh is None else replicate(metrics, mesh)
             history = [_join([*history, metrics])]
             checkpoints.save(runner, history[0])
     finally:

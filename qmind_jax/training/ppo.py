@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 from jax import lax
+from jax.sharding import Mesh
 
 from qmind_jax import noise
 from qmind_jax.environment import Environment
@@ -21,6 +22,7 @@ from qmind_jax.policies.learned import LearnedPolicy
 from qmind_jax.policies.networks import ActorCritic
 from qmind_jax.training.config import PPOConfig
 from qmind_jax.training.gae import generalised_advantages
+from qmind_jax.training.sharding import replicate, runner_shardings
 
 Metrics = dict[str, jax.Array]
 Report = Callable[[Any, Any], None]
@@ -51,6 +53,11 @@ class Runner:
     episode_return: jax.Array
     key: jax.Array
     update: jax.Array
+
+    @property
+    def updates_done(self) -> int:
+        """Number of updates done, the same for all seeds, as a Python number."""
+        return int(self.update.addressable_data(0).max())
 
 
 @struct.dataclass
@@ -106,6 +113,7 @@ def train(
     params: Any,
     config: PPOConfig | None = None,
     *,
+    mesh: Mesh | None = None,
     report: Report | None = None,
 ) -> TrainResult:
     """Train an agent, or one per seed.
@@ -115,6 +123,9 @@ def train(
         env: The environment, unwrapped; ``config`` says what the agent sees of its last step.
         params: Parameters of the environment, shared by all seeds.
         config: Hyper-parameters.
+        mesh: Devices to spread the training over, from
+            :func:`qmind_jax.training.sharding.training_mesh`; JAX's default device if None. The result is
+            the same up to the rounding of sums.
         report: Called from inside the computation after every update with the number of updates done
             and the mean return over the seeds.
 
@@ -122,8 +133,9 @@ def train(
         Trained policies, metrics and the final state.
     """
     config = PPOConfig() if config is None else config
-    runner = start(key, env, params, config)
+    runner = start(key, env, params, config) if mesh is None else start_on(mesh, key, env, params, config)
     runner, metrics = advance(runner, env, params, config, num_updates=config.num_updates, report=report)
+    metrics = metrics if mesh is None else replicate(metrics, mesh)
     return TrainResult(policy_of(runner, env, params, config), metrics, runner)
 
 
@@ -152,6 +164,20 @@ def start(key: jax.Array, env: Environment, params: Any, config: PPOConfig) -> R
         )
 
     return one_seed(key) if _is_single(key) else jax.vmap(one_seed)(key)
+
+
+def start_on(mesh: Mesh, key: jax.Array, env: Environment, params: Any, config: PPOConfig) -> Runner:
+    """:func:`start` with the state spread over the devices of a mesh; :func:`advance` keeps it there.
+
+    Raises:
+        ValueError: If the mesh does not divide the seeds or the lanes evenly.
+    """
+
+    def begin(key: jax.Array, params: Any) -> Runner:
+        return start(key, env, params, config)
+
+    shardings = runner_shardings(jax.eval_shape(begin, key, params), mesh)
+    return jax.jit(begin, out_shardings=shardings)(key, params)
 
 
 @functools.partial(jax.jit, static_argnames=("env", "config", "num_updates", "report"))
