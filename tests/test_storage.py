@@ -7,7 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qmind_jax.people import BetaTrust, IndependentAnswers, MarkovTrust, TrustQubit, default_domain, mix
+from qmind_jax.people import (
+    AnchoringOrder,
+    BayesOrder,
+    BetaTrust,
+    IndependentAnswers,
+    MarkovTrust,
+    ProjectiveOrder,
+    QuantumOrder,
+    QuantumOrder4D,
+    SaturatedOrder,
+    TrustQubit,
+    default_domain,
+    mix,
+)
 from qmind_jax.people.population import as_population
 from qmind_jax.people.storage import load_people, save_people
 from qmind_jax.people.trust import TrustingPerson
@@ -25,6 +38,13 @@ def everybody(request, random_answering, random_qubits):
         "qubits": random_qubits(3),
         "markov": MarkovTrust([0.1, 0.5], [0.2, 0.3], [0.4, 0.0]),
         "beta": BetaTrust([0.1, 0.5], [1.0, 2.0], [0.4, 0.0], [0.1, 0.2]),
+        "order": QuantumOrder([0.1, 0.2], [0.3, 0.4], [0.5, 0.6], ranks=(1, 2)),
+        "order in four dimensions": QuantumOrder4D(*np.arange(8.0).reshape(4, 2)),
+        "joint distribution": BayesOrder([0.1, 0.2], [0.3, 0.4], [-0.5, 1.0]),
+        "anchored": AnchoringOrder([0.1, 0.2], [0.3, 0.4], [-0.5, 0.5], [0.0, 0.1]),
+        "tied": AnchoringOrder([0.1, 0.2], [0.3, 0.4], [-0.5, 0.5], tied=True),
+        "saturated": SaturatedOrder(*np.arange(12.0).reshape(6, 2)),
+        "projective": ProjectiveOrder(np.eye(2), np.broadcast_to(np.diag([1.0, 0.0]), (2, 3, 2, 2))),
         "mixed": mix([TrustQubit(), MarkovTrust(0.1), BetaTrust(0.2)]),
     }
     return answering if many else {name: people[1] for name, people in answering.items()}

@@ -4,11 +4,20 @@ import dataclasses
 import json
 import pathlib
 import zipfile
+from typing import Any
 
 import numpy as np
 
 from qmind_jax.people.answering import IndependentAnswers, ProjectiveAnswers
 from qmind_jax.people.mixed_trust import MixedTrust
+from qmind_jax.people.order import (
+    AnchoringOrder,
+    BayesOrder,
+    ProjectiveOrder,
+    QuantumOrder,
+    QuantumOrder4D,
+    SaturatedOrder,
+)
 from qmind_jax.people.population import Person
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
 
@@ -16,7 +25,20 @@ VERSION = 1
 
 _FAMILIES = {
     family.__name__: family
-    for family in (ProjectiveAnswers, IndependentAnswers, TrustQubit, MarkovTrust, BetaTrust, MixedTrust)
+    for family in (
+        ProjectiveAnswers,
+        IndependentAnswers,
+        TrustQubit,
+        MarkovTrust,
+        BetaTrust,
+        MixedTrust,
+        QuantumOrder,
+        QuantumOrder4D,
+        BayesOrder,
+        AnchoringOrder,
+        SaturatedOrder,
+        ProjectiveOrder,
+    )
 }
 
 
@@ -59,7 +81,7 @@ def load_people(path: str | pathlib.Path) -> Person:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(str(arrays.pop("header")))
         version, family = header["version"], header["family"]
-        labels = {name: tuple(values) for name, values in header["labels"].items()}
+        labels = {name: _as_saved(value) for name, value in header["labels"].items()}
     except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no file of people written by save_people") from error
     if version != VERSION:
@@ -68,3 +90,8 @@ def load_people(path: str | pathlib.Path) -> Person:
     if set(arrays) | set(labels) != set(fields):
         raise ValueError(f"{path} is no file of people written by save_people: its content fits no family")
     return _FAMILIES[family](**arrays, **labels)
+
+
+def _as_saved(label: Any) -> Any:
+    """JSON knows no tuples: all sequences among the labels of people are tuples."""
+    return tuple(label) if isinstance(label, list) else label
