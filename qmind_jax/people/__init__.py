@@ -1,6 +1,12 @@
 """Simulated people: single persons and populations as pytrees."""
 
 from qmind_jax.people.answering import AnsweringPerson, IndependentAnswers, ProjectiveAnswers
+from qmind_jax.people.bootstrapping import Bootstrap, bootstrap
+from qmind_jax.people.comparison import Comparison, compare, recovery
+from qmind_jax.people.counts import simulate_counts
+from qmind_jax.people.data import ORDER_TABLES, OrderTable, order_table, proportions_to_counts
+from qmind_jax.people.fitting import Fit, fit, fit_map
+from qmind_jax.people.individuals import IndividualFits, fit_individuals
 from qmind_jax.people.mixed_trust import MixedTrust, mix
 from qmind_jax.people.order import (
     AnchoringOrder,

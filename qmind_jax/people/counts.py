@@ -98,11 +98,19 @@ def simulate_counts(
     predictions = people.predict(design)
     shape = (len(people),) if people.is_population else (sets,)
     totals = check_counts({name: [size] for name, size in sizes.items()}, dict.fromkeys(predictions, 1))
+    whole = {name: int(totals[name][0]) for name in predictions}
+    return draw_counts(key, predictions, whole, shape)
+
+
+def draw_counts(
+    key: jax.Array, cells: Mapping[str, np.ndarray], sizes: Mapping[str, int], shape: tuple[int, ...]
+) -> dict[str, np.ndarray]:
+    """Multinomial counts ``(*shape, cells)`` by condition, drawn by NumPy from the words of a key."""
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     counts = {}
-    for name, predicted in predictions.items():
-        cells = np.asarray(predicted, np.float64)
+    for name, probabilities in cells.items():
         # NumPy insists on sums that are 1 to double precision.
-        cells = np.clip(cells, 0.0, 1.0) / np.clip(cells, 0.0, 1.0).sum(axis=-1, keepdims=True)
-        counts[name] = generator.multinomial(int(totals[name][0]), cells, size=shape).astype(np.float64)
+        weights = np.clip(np.asarray(probabilities, np.float64), 0.0, 1.0)
+        weights = weights / weights.sum(axis=-1, keepdims=True)
+        counts[name] = generator.multinomial(sizes[name], weights, size=shape).astype(np.float64)
     return counts

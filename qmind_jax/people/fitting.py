@@ -8,9 +8,20 @@ from typing import Any
 import jax
 import numpy as np
 
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design
-from qmind_jax.people.search import Data, Loss, Prior, Problem, derivatives, natural_slopes, polish, search
+from qmind_jax.people.search import (
+    Data,
+    Loss,
+    Penalty,
+    Problem,
+    derivatives,
+    natural,
+    natural_slopes,
+    polish,
+    search,
+)
 
 RESTARTS = 64
 STEPS = 400
@@ -41,6 +52,7 @@ class Fit:
         loss: ``"multinomial"`` or ``"squared"``.
         design: Conditions by name.
         data: Observations by condition, float64.
+        predictions: Cells of the person by condition, float64.
         penalty: Negative log prior of the person without its constant; 0 without a prior.
     """
 
@@ -57,6 +69,7 @@ class Fit:
     loss: Loss
     design: Mapping[str, Any]
     data: Mapping[str, np.ndarray]
+    predictions: Mapping[str, np.ndarray]
     penalty: float = 0.0
 
     @property
@@ -122,47 +135,43 @@ def fit(
 
 
 def fit_map(
-    family: type[ParametricPerson],
+    prior: GaussianPrior,
     data: Mapping[str, Any],
     design: Design | None = None,
     *,
-    mean: Any,
-    covariance: Any,
     key: jax.Array,
     restarts: int = RESTARTS,
     steps: int = STEPS,
-    **options: Any,
 ) -> Fit:
-    """The most probable person given counts and a Gaussian prior on the free scale.
+    """The most probable person of a family given counts and a prior.
 
     A prior that describes other people pulls the fit of someone who answered little towards them.
 
     Args:
-        family: A family with parameters.
+        prior: A Gaussian on the free scale; it names the family and its structural options.
         data: Counts by condition, as for :func:`fit`.
         design: Conditions by name; the family's default design if None.
-        mean: Mean of the free vector, shape ``(k,)``; the first start.
-        covariance: Its covariance, a positive definite matrix of shape ``(k, k)``.
-        key: JAX random key of the other starts.
+        key: JAX random key of the starts; the first start is the mean of the prior.
         restarts: Number of starts, at least 1.
         steps: Steps of the search from each start, at least 1.
-        **options: Structural options and parameters to hold. The prior is for one structure: those not
-            given have their defaults.
 
     Returns:
         A fit whose ``loglik`` is without the prior; ``-loglik + penalty`` is what is minimal.
 
     Raises:
-        ValueError: For data that are no counts, or a prior of the wrong shape or not positive definite.
-        TypeError: For an unknown option or what is no family.
+        ValueError: If the data are empty, have missing, unknown or misshapen conditions, or are no counts.
+        TypeError: If ``prior`` is no prior of a family with predictions.
     """
-    problem = Problem.of(family, options, design, "multinomial")
+    if not isinstance(prior, GaussianPrior):
+        raise TypeError(f"prior must be a GaussianPrior, got {prior!r}")
+    problem = Problem.of(prior.family, prior.options, design, "multinomial")
     check_effort(restarts=restarts, steps=steps)
     checked = problem.check_data(data)
-    prior = _prior(mean, covariance, problem.names)
+    mean, covariance = np.asarray(prior.mean, np.float64), np.asarray(prior.covariance, np.float64)
+    penalty = Penalty(mean, np.linalg.inv(covariance))
     with jax.enable_x64(True):
-        found = best_of(problem, key, checked, prior.mean, prior, restarts, steps)
-    return _finish([problem], [found], checked, prior)
+        found = best_of(problem, key, checked, mean, penalty, restarts, steps)
+    return _finish([problem], [found], checked, penalty)
 
 
 def structures(
@@ -184,14 +193,14 @@ def best_of(
     key: jax.Array,
     data: Data,
     first: np.ndarray | None,
-    prior: Prior | None,
+    penalty: Penalty | None,
     restarts: int,
     steps: int,
 ) -> tuple[np.ndarray, float]:
     """Free vector and objective of the best start for one data set."""
     one = {name: values[None] for name, values in data.items()}
     first = None if first is None else first[None]
-    free, value = search(problem, key, one, first, prior, restarts=restarts, steps=steps)
+    free, value = search(problem, key, one, first, penalty, restarts=restarts, steps=steps)
     return np.asarray(free[0]), float(value[0])
 
 
@@ -202,27 +211,28 @@ def describe(family: type[ParametricPerson], options: Mapping[str, Any]) -> str:
 
 
 def _finish(
-    problems: list[Problem], found: list[tuple[np.ndarray, float]], data: Data, prior: Prior | None
+    problems: list[Problem], found: list[tuple[np.ndarray, float]], data: Data, penalty: Penalty | None
 ) -> Fit:
     """Polish the best structure and say how well it is determined."""
     best = int(np.argmin([value for _, value in found]))
     problem = problems[best]
     n = float(problem.size(data))
     with jax.enable_x64(True):
-        free = polish(problem, found[best][0], data, prior)
-        value, _, hessian = (np.asarray(part) for part in derivatives(problem, free, data, prior))
-        penalty = 0.0 if prior is None else float(prior.negative_log(free))
+        free = polish(problem, found[best][0], data, penalty)
+        value, _, hessian = (np.asarray(part) for part in derivatives(problem, free, data, penalty))
+        paid = 0.0 if penalty is None else float(penalty.of(free))
         slopes = np.asarray(natural_slopes(problem, free))
+        values, predictions = jax.tree.map(lambda leaf: np.asarray(leaf[0]), natural(problem, free[None]))
     per_structure = {
         describe(each.family, dict(each.options)): float(each.loglik(np.asarray(reached), data))
         for each, (_, reached) in zip(problems, found, strict=True)
     }
-    loglik = float(problem.loglik(value - penalty / n, data))
+    loglik = float(problem.loglik(value - paid / n, data))
     per_structure[describe(problem.family, dict(problem.options))] = loglik
     errors = np.abs(slopes) * _free_errors(problem.information(hessian, float(value), n))
     k = len(problem.names)
     return Fit(
-        person=problem.person(free),
+        person=problem.people(values),
         options=dict(problem.options),
         free=free,
         loglik=loglik,
@@ -235,7 +245,8 @@ def _finish(
         loss=problem.loss,
         design=dict(problem.design),
         data=data,
-        penalty=penalty,
+        predictions=predictions,
+        penalty=paid,
     )
 
 
@@ -247,23 +258,6 @@ def _free_errors(information: np.ndarray) -> np.ndarray:
     undetermined = weights[:, ~known].sum(axis=1) > 1e-6
     variances = weights[:, known] @ (1.0 / strengths[known])
     return np.where(undetermined, np.nan, np.sqrt(variances))
-
-
-def _prior(mean: Any, covariance: Any, names: tuple[str, ...]) -> Prior:
-    mean, covariance = np.asarray(mean, np.float64), np.asarray(covariance, np.float64)
-    k = len(names)
-    if mean.shape != (k,) or covariance.shape != (k, k):
-        raise ValueError(
-            f"mean and covariance must have shapes ({k},) and ({k}, {k}) for {', '.join(names)}; got "
-            f"{mean.shape} and {covariance.shape}"
-        )
-    symmetric = np.allclose(covariance, covariance.T)
-    if not (np.all(np.isfinite(mean)) and symmetric and np.linalg.eigvalsh(covariance)[0] > 0):
-        raise ValueError(
-            f"mean must be finite and covariance positive definite, got mean {mean} and covariance\n"
-            f"{covariance}"
-        )
-    return Prior(mean, np.linalg.inv(covariance))
 
 
 def check_effort(**numbers: int) -> None:

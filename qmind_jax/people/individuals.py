@@ -10,7 +10,7 @@ import numpy as np
 from qmind_jax.people.fitting import STEPS, check_effort, describe, structures
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design
-from qmind_jax.people.search import Loss, search
+from qmind_jax.people.search import Loss, natural, search
 
 RESTARTS = 16
 """Starts per person: fewer than for a single fit, as a group has many people."""
@@ -97,9 +97,11 @@ def fit_individuals(
             logliks.append(problem.loglik(np.asarray(values), checked))
     best = int(np.argmax([loglik.sum() for loglik in logliks]))
     problem = problems[best]
+    with jax.enable_x64(True):
+        values, _ = jax.tree.map(np.asarray, natural(problem, found[best]))
     names = [describe(family, dict(each.options)) for each in problems]
     return IndividualFits(
-        people=problem.person(found[best]),
+        people=problem.people(values),
         options=dict(problem.options),
         free=found[best],
         loglik=logliks[best],

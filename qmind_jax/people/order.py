@@ -67,18 +67,21 @@ class QuantumOrder(OrderPerson):
         object.__setattr__(self, "ranks", tuple(int(rank) for rank in self.ranks))
 
     def _cells(self, condition: str) -> jax.Array:
-        a, b, g = self.a, self.b, self.g
-        zero = jnp.zeros_like(a)
-        directions = {
-            "A": jnp.stack([jnp.cos(a), jnp.sin(a), zero]),
-            "B": jnp.stack([jnp.cos(b), jnp.sin(b) * jnp.cos(g), jnp.sin(b) * jnp.sin(g)]),
-        }
-        projectors = {}
-        for question, rank in zip("AB", self.ranks, strict=True):
-            on_direction = jnp.outer(directions[question], directions[question])
-            projectors[question] = on_direction if rank == 1 else jnp.eye(3, dtype=a.dtype) - on_direction
-        state = jnp.stack([jnp.ones_like(a), zero, zero])
-        return _sequence_probabilities(state, [projectors[question] for question in condition])
+        first, second = (self.a, self.b) if condition == "AB" else (self.b, self.a)
+        first_rank, second_rank = self.ranks if condition == "AB" else self.ranks[::-1]
+        # The direction of the second question in three orthogonal directions: that of the first question,
+        # what is left of the state without it, and the normal of these two.
+        along = jnp.cos(first) * jnp.cos(second) + jnp.sin(first) * jnp.sin(second) * jnp.cos(self.g)
+        across = jnp.sin(first) * jnp.cos(second) - jnp.cos(first) * jnp.sin(second) * jnp.cos(self.g)
+        normal = jnp.sin(second) * jnp.sin(self.g)
+        p_first, p_not = jnp.cos(first) ** 2, jnp.sin(first) ** 2
+        cells = [
+            [p_first * along**2, p_first * (across**2 + normal**2)],
+            [p_not * across**2, p_not * (along**2 + normal**2)],
+        ]
+        # A question of rank 2 is the negation of one of rank 1.
+        rows = cells if first_rank == 1 else cells[::-1]
+        return jnp.stack([cell for row in rows for cell in (row if second_rank == 1 else row[::-1])])
 
 
 class QuantumOrder4D(OrderPerson):
@@ -104,15 +107,24 @@ class QuantumOrder4D(OrderPerson):
     phi: jax.Array = angle(0.2)
 
     def _cells(self, condition: str) -> jax.Array:
-        cosine, sine, zero = jnp.cos(self.phi), jnp.sin(self.phi), jnp.zeros_like(self.phi)
-        first_axis = jnp.stack([cosine, zero, zero, sine])
-        third_axis = jnp.stack([zero, -sine, cosine, zero])
-        projectors = {
-            "A": jnp.diag(jnp.stack([zero + 1.0, zero + 1.0, zero, zero])),
-            "B": jnp.outer(first_axis, first_axis) + jnp.outer(third_axis, third_axis),
-        }
+        cosine, sine = jnp.cos(self.phi), jnp.sin(self.phi)
         state = unit_vector(jnp.stack([self.t1, self.t2, self.t3]))
-        return _sequence_probabilities(state, [projectors[question] for question in condition])
+        # Amplitudes of the first question's two answers; in each pair, those that go with "yes" and with
+        # "no" to the other question where there are no order effects.
+        if condition == "AB":
+            pairs = (state[0], state[1]), (state[2], state[3])
+        else:
+            pairs = (
+                (cosine * state[0] + sine * state[3], cosine * state[2] - sine * state[1]),
+                (cosine * state[1] + sine * state[2], cosine * state[3] - sine * state[0]),
+            )
+        return jnp.stack(
+            [
+                (cosine * own) ** 2 + (sine * other) ** 2
+                for yes, no in pairs
+                for own, other in ((yes, no), (no, yes))
+            ]
+        )
 
 
 class BayesOrder(OrderPerson):

@@ -28,6 +28,7 @@ _EDGE = 1e-9
 
 _LARGEST_LOG = 50.0
 _SMALLEST_POSITIVE = 1e-12
+_SMALLEST_UNIFORM = 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +80,12 @@ class Parameter:
                 return jnp.exp(jnp.clip(free, -_LARGEST_LOG, _LARGEST_LOG))
         return free
 
-    def random_free(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
-        """Starts for a fit: angles uniform in (0, pi), everything else standard normal."""
-        if self.constraint == "angle":
-            return jax.random.uniform(key, shape, float, 0.0, np.pi)
-        return jax.random.normal(key, shape, float)
+    def start(self, uniform: jax.Array) -> jax.Array:
+        """Free values where a fit may start, from uniform random numbers in (0, 1).
+
+        Angles become uniform in (0, pi), everything else standard normal.
+        """
+        return np.pi * uniform if self.constraint == "angle" else jax.scipy.special.ndtri(uniform)
 
     def check(self, owner: str, name: str, value: np.ndarray) -> None:
         """Raise ``ValueError`` if a person may not have this value."""
@@ -233,7 +235,6 @@ class ParametricPerson(Person):
     def random_free(cls, key: jax.Array, n: int, **options: Any) -> jax.Array:
         """Free vectors of ``n`` random people, ``(n, k)``, where fits may start."""
         names = cls.free_names(**options)
-        keys = jax.random.split(key, len(names))
-        return jnp.stack(
-            [cls.parameters[name].random_free(k, (n,)) for name, k in zip(names, keys, strict=True)], axis=-1
-        )
+        # Drawn at once, as every call compiles a generator of its own.
+        uniform = jax.random.uniform(key, (n, len(names)), float, _SMALLEST_UNIFORM)
+        return jnp.stack([cls.parameters[name].start(uniform[:, i]) for i, name in enumerate(names)], axis=-1)

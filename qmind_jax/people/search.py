@@ -24,6 +24,10 @@ Loss = Literal["multinomial", "squared"]
 Data = dict[str, np.ndarray]
 
 _LEARNING_RATE = 0.3
+
+_PACE_NEAR_THE_BEST = 0.1
+"""Fraction of the learning rate that does not throw a start out of the valley that it begins in."""
+
 _SMALLEST_PROBABILITY = 1e-12
 _SMALLEST_MEAN_SQUARE = 1e-12
 
@@ -32,8 +36,8 @@ _TIE = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class Prior:
-    """A Gaussian prior on the free scale, without its constant.
+class Penalty:
+    """The negative logarithm of a Gaussian prior on the free scale, without its constant.
 
     Attributes:
         mean: Shape ``(k,)``.
@@ -43,13 +47,13 @@ class Prior:
     mean: np.ndarray
     precision: np.ndarray
 
-    def negative_log(self, free: jax.Array) -> jax.Array:
+    def of(self, free: jax.Array) -> jax.Array:
         """``(free - mean) precision (free - mean) / 2``."""
         off = free - self.mean
         return 0.5 * off @ self.precision @ off
 
 
-jax.tree_util.register_dataclass(Prior, ["mean", "precision"], [])
+jax.tree_util.register_dataclass(Penalty, ["mean", "precision"], [])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +100,15 @@ class Problem:
         """The person of a free vector, or the population of an array of them."""
         return self.family.from_free(free, **dict(self.options))
 
+    def people(self, values: Mapping[str, np.ndarray]) -> Any:
+        """The person or population with these natural values of the free parameters."""
+        options = dict(self.options)
+        shape = np.shape(values[self.names[0]])
+        for name, parameter in self.family.parameters.items():
+            if name not in values:
+                options[name] = np.full(shape, options.get(name, parameter.default))
+        return self.family(**values, **options)
+
     def predict(self, free: jax.Array) -> dict[str, jax.Array]:
         """Cells of every condition."""
         return self.person(free).predict(dict(self.design))
@@ -128,7 +141,7 @@ class Problem:
         return 0.5 * n * hessian / max(value, _SMALLEST_MEAN_SQUARE)
 
 
-def objective(problem: Problem, free: jax.Array, data: Data, prior: Prior | None) -> jax.Array:
+def objective(problem: Problem, free: jax.Array, data: Data, penalty: Penalty | None) -> jax.Array:
     """Mean deviance from the data's own proportions per answer, or mean squared error.
 
     Differences from the proportions keep the digits that a log likelihood of thousands of answers loses.
@@ -141,7 +154,7 @@ def objective(problem: Problem, free: jax.Array, data: Data, prior: Prior | None
         jnp.sum(values * jnp.log(jnp.clip(predicted[name], _SMALLEST_PROBABILITY, 1.0)))
         for name, values in data.items()
     )
-    total = _saturated(data, jnp) - fitted + (0.0 if prior is None else prior.negative_log(free))
+    total = _saturated(data, jnp) - fitted + (0.0 if penalty is None else penalty.of(free))
     return total / sum(jnp.sum(values) for values in data.values())
 
 
@@ -161,7 +174,7 @@ def search(
     key: jax.Array,
     data: Data,
     first: jax.Array | None,
-    prior: Prior | None,
+    penalty: Penalty | None,
     *,
     restarts: int,
     steps: int,
@@ -172,8 +185,8 @@ def search(
         problem: What is fitted.
         key: JAX random key of the starts.
         data: Arrays of shape ``(sets, cells)``.
-        first: Free vectors ``(sets, k)`` of one start for each set, in the place of a random one, or None.
-        prior: Prior of the objective, or None.
+        first: Free vectors ``(sets, k)`` near the best, in the place of a random start each, or None.
+        penalty: Added to the negative log likelihood, or None.
         restarts: Starts per data set.
         steps: Steps of Adam, with a learning rate that falls to 0 along a cosine.
 
@@ -184,22 +197,23 @@ def search(
     k = len(problem.names)
     starts = problem.family.random_free(key, sets * restarts, **dict(problem.options))
     starts = starts.reshape(sets, restarts, k)
+    paces = jnp.ones((sets, restarts))
     if first is not None:
-        starts = starts.at[:, 0].set(first)
+        starts, paces = starts.at[:, 0].set(first), paces.at[:, 0].set(_PACE_NEAR_THE_BEST)
     optimiser = optax.adam(optax.cosine_decay_schedule(_LEARNING_RATE, steps))
 
-    def run(start: jax.Array, one: Data) -> tuple[jax.Array, jax.Array]:
-        gradient = jax.grad(lambda free: objective(problem, free, one, prior))
+    def run(start: jax.Array, pace: jax.Array, one: Data) -> tuple[jax.Array, jax.Array]:
+        gradient = jax.grad(lambda free: objective(problem, free, one, penalty))
 
         def step(carry: tuple, _: None) -> tuple[tuple, None]:
             free, state = carry
             updates, state = optimiser.update(gradient(free), state)
-            return (optax.apply_updates(free, updates), state), None
+            return (free + pace * updates, state), None
 
         (free, _), _ = jax.lax.scan(step, (start, optimiser.init(start)), length=steps)
-        return free, objective(problem, free, one, prior)
+        return free, objective(problem, free, one, penalty)
 
-    free, values = jax.vmap(jax.vmap(run, (0, None)))(starts, data)
+    free, values = jax.vmap(jax.vmap(run, (0, 0, None)))(starts, paces, data)
     values = jnp.where(jnp.isnan(values), jnp.inf, values)
     # Mirror images of a person are equally good: the one that the first start leads to is kept.
     best = jnp.argmin(values.at[:, 0].add(-_TIE), axis=1)
@@ -208,16 +222,28 @@ def search(
 
 @functools.partial(jax.jit, static_argnames="problem")
 def derivatives(
-    problem: Problem, free: jax.Array, data: Data, prior: Prior | None
+    problem: Problem, free: jax.Array, data: Data, penalty: Penalty | None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Value, gradient ``(k,)`` and Hessian ``(k, k)`` of the objective for one data set."""
 
     def value_and_gradient(free: jax.Array) -> tuple:
-        value, gradient = jax.value_and_grad(lambda x: objective(problem, x, data, prior))(free)
+        value, gradient = jax.value_and_grad(lambda x: objective(problem, x, data, penalty))(free)
         return gradient, (value, gradient)
 
     hessian, (value, gradient) = jax.jacfwd(value_and_gradient, has_aux=True)(free)
     return value, gradient, hessian
+
+
+@functools.partial(jax.jit, static_argnames="problem")
+def natural(problem: Problem, free: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    """Free parameters on their natural scale ``(sets,)``, and cells ``(sets, cells)`` of every condition.
+
+    Args:
+        problem: What is fitted.
+        free: Free vectors ``(sets, k)``.
+    """
+    people = problem.person(free)
+    return {name: getattr(people, name) for name in problem.names}, people.predict(dict(problem.design))
 
 
 @functools.partial(jax.jit, static_argnames="problem")
@@ -228,11 +254,11 @@ def natural_slopes(problem: Problem, free: jax.Array) -> jax.Array:
     return jnp.stack(slopes)
 
 
-def polish(problem: Problem, free: np.ndarray, data: Data, prior: Prior | None) -> np.ndarray:
+def polish(problem: Problem, free: np.ndarray, data: Data, penalty: Penalty | None) -> np.ndarray:
     """The minimum next to a free vector ``(k,)``, or the same vector where there is nothing to gain."""
 
     def at(x: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(np.asarray(part) for part in derivatives(problem, x, data, prior))
+        return tuple(np.asarray(part) for part in derivatives(problem, x, data, penalty))
 
     found = scipy.optimize.minimize(
         lambda x: at(x)[:2],

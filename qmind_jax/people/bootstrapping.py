@@ -1,17 +1,16 @@
 """Parametric bootstrap: how far a fit would move on other answers of the same person."""
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 
 import jax
 import numpy as np
 
-from qmind_jax.people.counts import simulate_counts
+from qmind_jax.people.counts import draw_counts
 from qmind_jax.people.fitting import Fit, check_effort
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.population import check_range
-from qmind_jax.people.search import Problem, search
+from qmind_jax.people.search import Problem, natural, search
 
 RESTARTS = 4
 STEPS = 300
@@ -43,8 +42,8 @@ class Bootstrap:
     def interval(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Percentile confidence interval of every parameter; ``level`` in (0, 1).
 
-        Angles are not wrapped: where a replicate ends in another turn or mirror image of the same person,
-        look at :meth:`predictive_interval` instead.
+        Where the likelihood has several hills, some replicates are fitted best on another than the fit is,
+        and the interval spans both; ``restarts=1`` of :func:`bootstrap` stays on the hill of the fit.
         """
         tails = _tails(level)
         return {name: tuple(np.quantile(values, tails).tolist()) for name, values in self.samples.items()}
@@ -82,29 +81,20 @@ def bootstrap(
     first = np.tile(fit.free, (replicates, 1))
     with jax.enable_x64(True):
         free, _ = search(problem, start_key, data, first, None, restarts=restarts, steps=steps)
-        samples, predictions = jax.tree.map(np.asarray, _natural(problem, free))
-    return Bootstrap(fit, problem.person(free), np.asarray(free), samples, predictions)
-
-
-@functools.partial(jax.jit, static_argnames="problem")
-def _natural(problem: Problem, free: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-    person = problem.person(free)
-    return {name: getattr(person, name) for name in problem.names}, person.predict(dict(problem.design))
+        samples, predictions = jax.tree.map(np.asarray, natural(problem, free))
+    return Bootstrap(fit, problem.people(samples), np.asarray(free), samples, predictions)
 
 
 def _simulate(fit: Fit, key: jax.Array, replicates: int) -> dict[str, np.ndarray]:
     if fit.loss == "multinomial":
         sizes = {name: int(counts.sum()) for name, counts in fit.data.items()}
-        return simulate_counts(fit.person, sizes, fit.design, key=key, sets=replicates)
+        return draw_counts(key, fit.predictions, sizes, (replicates,))
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-    predicted = {
-        name: np.asarray(cells, np.float64) for name, cells in fit.person.predict(fit.design).items()
-    }
-    errors = np.concatenate([predicted[name] - values for name, values in fit.data.items()])
+    errors = np.concatenate([fit.predictions[name] - values for name, values in fit.data.items()])
     spread = np.sqrt(np.mean(errors**2))
     return {
         name: cells + spread * generator.normal(size=(replicates, cells.size))
-        for name, cells in predicted.items()
+        for name, cells in fit.predictions.items()
     }
 
 
