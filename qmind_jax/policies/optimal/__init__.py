@@ -1,3 +1,5 @@
 """Exact optima: the best that any policy can earn with a person."""
 
 from qmind_jax.policies.optimal.clarification import ClarificationOptimum, clarification_optimum
+from qmind_jax.policies.optimal.handover import HandoverOptimum, handover_optimum
+from qmind_jax.policies.optimal.resolution import COARSE, FINE, MEDIUM, Resolution

@@ -13,6 +13,7 @@ from qmind_jax.envs.clarification import ClarificationParams
 from qmind_jax.people.answering import AnsweringPerson, IndependentAnswers, ProjectiveAnswers
 from qmind_jax.people.population import as_population
 from qmind_jax.policies.optimal.beliefs import belief_model
+from qmind_jax.policies.optimal.chunks import map_people, people_at_a_time
 from qmind_jax.policies.optimal.expectimax import Actions, Costs, Judged, judge, plan
 from qmind_jax.policies.optimal.histories import AnswerCounts, Histories, HistoryTree, Repeats
 
@@ -80,7 +81,7 @@ def clarification_optimum(
     depth = questions_before_truncation(params)
     planned_for = _order_free(people) if variant == "order blind" else people
     graph = history_graph(planned_for, params, depth, never_repeat=variant == "no repeats")
-    batch_size = people_at_a_time(graph, people, memory_limit)
+    batch_size = batch_size_for(graph, people, memory_limit)
     histories = graph.build()
     judged, actions = _solve(
         people, planned_for, histories, costs, truncated=graph.depth == depth, batch_size=batch_size
@@ -113,7 +114,7 @@ def _solve(
         _, actions = jax.lax.stop_gradient(plan(model, histories, costs, truncated=truncated))
         return judge(person, histories, costs, actions), actions
 
-    return jax.lax.map(solve, (people, planned_for), batch_size=batch_size)
+    return map_people(solve, (people, planned_for), batch_size)
 
 
 def costs_of(params: ClarificationParams, people: AnsweringPerson) -> Costs:
@@ -175,7 +176,7 @@ def _closing_answers(people: ProjectiveAnswers) -> frozenset[tuple[int, bool]]:
     return frozenset((q, answer) for answer in (False, True) for q in np.flatnonzero(yes if answer else no))
 
 
-def people_at_a_time(graph: HistoryTree | AnswerCounts, people: AnsweringPerson, memory_limit: int) -> int:
+def batch_size_for(graph: HistoryTree | AnswerCounts, people: AnsweringPerson, memory_limit: int) -> int:
     """How many people can be solved together.
 
     Raises:
@@ -189,11 +190,11 @@ def people_at_a_time(graph: HistoryTree | AnswerCounts, people: AnsweringPerson,
     size = numbers * max(leaf.dtype.itemsize for leaf in leaves)
     if size > memory_limit:
         raise ValueError(
-            f"memory_limit must be at least {size} bytes, got {memory_limit}: {sum(sizes)} histories of up to "
-            f"{graph.depth} answers, {people.num_questions} questions and {people.num_hypotheses} hypotheses; "
-            "lower max_questions or raise memory_limit"
+            f"memory_limit must be at least {size} bytes, got {memory_limit}: the tree of one person has "
+            f"{sum(sizes)} histories of up to {graph.depth} answers to {people.num_questions} questions, for "
+            f"{people.num_hypotheses} hypotheses; lower max_questions or raise memory_limit"
         )
-    return min(memory_limit // size, len(people))
+    return min(people_at_a_time(size, memory_limit), len(people))
 
 
 def _order_free(people: AnsweringPerson) -> IndependentAnswers:
