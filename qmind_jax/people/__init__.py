@@ -31,4 +31,10 @@ from qmind_jax.people.ratings_fit import (
 from qmind_jax.people.storage import load_people, save_people
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustingPerson, TrustQubit
 from qmind_jax.people.trust_answers import final_yes, question_effect
+from qmind_jax.people.trust_comparison import TrustComparison, compare_trust_families
+from qmind_jax.people.trust_distribution import TrustDistribution
+from qmind_jax.people.trust_estimates import estimate_people, predict_next
+from qmind_jax.people.trust_population_fit import TrustPopulationFit, fit_trust_population
+from qmind_jax.people.trust_presets import preset_distribution, preset_people
 from qmind_jax.people.variation import vary_states
+from qmind_jax.people.walks import MarkovWalk, OpenSystemWalk, QuantumWalk

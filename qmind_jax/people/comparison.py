@@ -109,7 +109,7 @@ def recovery(
     - :class:`AnchoringOrder` in 100 % on Rose-Jackson, whose weights differ, and in 0 to 3 % elsewhere,
       where the tied weights win instead;
     - :class:`SaturatedOrder` in 100 % on Rose-Jackson, where the QQ equality fails, 68 % on White-Black
-      and never on the two tables that satisfy it.
+      and never on Clinton-Gore and Gingrich-Dole, which satisfy it.
 
     With some 110 people in each order, as in the laboratory tables, hardly any family is found in 90 % of
     the sets.
