@@ -6,7 +6,9 @@ from qmind_jax.people.comparison import Comparison, compare, recovery
 from qmind_jax.people.counts import simulate_counts
 from qmind_jax.people.data import ORDER_TABLES, OrderTable, order_table, proportions_to_counts
 from qmind_jax.people.fitting import Fit, fit, fit_map
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.individuals import IndividualFits, fit_individuals
+from qmind_jax.people.likelihoods import AnswerLikelihood, RatingLikelihood
 from qmind_jax.people.mixed_trust import MixedTrust, mix
 from qmind_jax.people.order import (
     AnchoringOrder,
@@ -17,6 +19,7 @@ from qmind_jax.people.order import (
     SaturatedOrder,
 )
 from qmind_jax.people.population import Person, as_population, stack
+from qmind_jax.people.posterior import Posterior
 from qmind_jax.people.predicting import Design, PredictingPerson
 from qmind_jax.people.published import default_domain, handover_population, hard_domain
 from qmind_jax.people.qq_equality import QQTest, qq_statistic, qq_test, rates
@@ -28,6 +31,7 @@ from qmind_jax.people.ratings_fit import (
     predict_trust,
     trust_population,
 )
+from qmind_jax.people.sampling import PeopleSource, Split, sample_people, split
 from qmind_jax.people.storage import load_people, save_people
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustingPerson, TrustQubit
 from qmind_jax.people.trust_answers import final_yes, question_effect

@@ -1,0 +1,402 @@
+"""What is known of single people, updated answer by answer: sequential Monte Carlo for many at once.
+
+Every person is a cloud of weighted particles on the free scale (Chopin 2002, "resample-move"). An answer
+changes the weights. Where it leaves too few effective particles it is let in by fractions (tempered), and
+after each fraction the particles are resampled and moved by Metropolis steps under everything heard so far.
+Only people who need that pay for it: they are served in groups until nobody is left.
+
+The functions are pure and the shapes fixed: ``update`` works under ``jit`` and in a ``scan`` over answers.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from blackjax.smc.ess import log_ess
+from blackjax.smc.resampling import systematic
+from flax import struct
+
+from qmind_jax import noise
+from qmind_jax.people.gaussian_prior import GaussianPrior
+from qmind_jax.people.likelihoods import AnswerLikelihood, Likelihood, RatingLikelihood
+from qmind_jax.people.parameters import ParametricPerson
+
+_GROUP = 64
+"""People who are resampled and moved together: enough to fill vectors, few enough to waste little."""
+
+_HALVINGS = 12
+"""Steps of the search for the fraction of an answer to let in."""
+
+
+@struct.dataclass
+class Posterior:
+    """Beliefs about P people, each a cloud of N weighted particles over k free parameters.
+
+    Attributes:
+        prior: What was known of each of them before the first answer.
+        likelihood: How probable what they say is.
+        heard: What they have said, a pytree with a leading axis of P people.
+        particles: Free vectors, float ``(P, N, k)``.
+        log_weights: Logarithms of weights that sum to 1 for each person, float ``(P, N)``.
+        log_likelihood: Of what was heard, of each particle, float ``(P, N)``.
+        key: JAX random key of the next update.
+    """
+
+    prior: GaussianPrior
+    likelihood: Likelihood
+    heard: Any
+    particles: jax.Array
+    log_weights: jax.Array
+    log_likelihood: jax.Array
+    key: jax.Array
+
+    @property
+    def people(self) -> ParametricPerson:
+        """All particles as a population of ``P * N`` people, those of a person side by side."""
+        free = self.particles.reshape(-1, self.particles.shape[-1])
+        return self.prior.family.from_free(free, **self.prior.options)
+
+    @property
+    def weights(self) -> jax.Array:
+        """Weights that sum to 1 for each person, float ``(P, N)``."""
+        return jnp.exp(self.log_weights)
+
+    @property
+    def effective_sample_size(self) -> jax.Array:
+        """How many equally weighted particles each cloud is worth, float ``(P,)`` in [1, N]."""
+        return jnp.exp(jax.vmap(log_ess)(self.log_weights))
+
+    def values(self, name: str) -> jax.Array:
+        """Natural values of a free parameter, float ``(P, N)``.
+
+        Raises:
+            ValueError: For a name that is no free parameter.
+        """
+        if name not in self.prior.names:
+            raise ValueError(f"name must be one of {', '.join(self.prior.names)}, got {name!r}")
+        parameter = self.prior.family.parameters[name]
+        return parameter.from_free(self.particles[..., self.prior.names.index(name)])
+
+    def mean(self, name: str) -> jax.Array:
+        """Posterior mean of a parameter on its natural scale, float ``(P,)``."""
+        return jnp.sum(self.weights * self.values(name), axis=1)
+
+    def interval(self, name: str, level: float = 0.9) -> tuple[jax.Array, jax.Array]:
+        """Central credible interval of a parameter on its natural scale.
+
+        Args:
+            name: A free parameter.
+            level: Posterior probability of the interval, in (0, 1).
+
+        Returns:
+            Lower and upper ends, each float ``(P,)``.
+
+        Raises:
+            ValueError: For an unknown name or a level outside (0, 1).
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must lie in (0, 1), got {level}")
+        tails = np.array([0.5 * (1.0 - level), 0.5 * (1.0 + level)])
+        ends = jax.vmap(_weighted_quantiles, (0, 0, None))(self.values(name), self.weights, tails)
+        return ends[:, 0], ends[:, 1]
+
+    def predict(self, design: Any = None) -> dict[str, jax.Array]:
+        """Posterior predictive: probabilities of the next answer, whoever the person is.
+
+        Args:
+            design: Conditions by name; by default those of the likelihood, or the family's own.
+
+        Returns:
+            By condition, float ``(P, cells)``.
+
+        Raises:
+            ValueError: For a condition that the family does not know.
+        """
+        if design is None and isinstance(self.likelihood, AnswerLikelihood):
+            design = dict(self.likelihood.conditions)
+        shape = self.log_weights.shape
+        cells = self.people.predict(design)
+        return {
+            name: jnp.sum(self.weights[..., None] * values.reshape(*shape, -1), axis=1)
+            for name, values in cells.items()
+        }
+
+    def draw(self, n: int, key: jax.Array) -> ParametricPerson:
+        """A population of ``n`` people: one of the P drawn evenly, then a particle of theirs by weight."""
+        person_key, particle_key = jax.random.split(key)
+        person = jax.random.randint(person_key, (n,), 0, len(self.particles))
+        particle = jax.random.categorical(particle_key, self.log_weights[person])
+        return self.prior.family.from_free(self.particles[person, particle], **self.prior.options)
+
+
+def start(
+    prior: GaussianPrior,
+    key: jax.Array,
+    *,
+    likelihood: Likelihood | None = None,
+    people: int = 1,
+    particles: int = 500,
+    ratings: int = 100,
+) -> Posterior:
+    """Beliefs about people who have said nothing yet: particles from the prior.
+
+    Args:
+        prior: What is known of each person.
+        key: JAX random key, of these particles and all later updates.
+        likelihood: An ``AnswerLikelihood`` (by default that of the family's default design) or a
+            ``RatingLikelihood``.
+        people: P, at least 1.
+        particles: N, at least 10.
+        ratings: Room for ratings of each person, at least 1; counts of answers need none.
+
+    Raises:
+        ValueError: If a number is too small.
+        TypeError: If the likelihood is none, or the family predicts no answers.
+    """
+    for name, value, smallest in (
+        ("people", people, 1),
+        ("particles", particles, 10),
+        ("ratings", ratings, 1),
+    ):
+        if value < smallest:
+            raise ValueError(f"{name} must be at least {smallest}, got {value}")
+    likelihood = AnswerLikelihood.of(prior.family) if likelihood is None else likelihood
+    if isinstance(likelihood, RatingLikelihood):
+        heard = likelihood.nothing(people, ratings)
+    elif isinstance(likelihood, AnswerLikelihood):
+        heard = likelihood.nothing(people)
+    else:
+        raise TypeError(f"likelihood must be an AnswerLikelihood or a RatingLikelihood, got {likelihood!r}")
+    particle_key, next_key = jax.random.split(key)
+    free = prior.draw_free(people * particles, particle_key).reshape(people, particles, -1)
+    return Posterior(
+        prior=prior,
+        likelihood=likelihood,
+        heard=heard,
+        particles=free,
+        log_weights=jnp.full((people, particles), -np.log(particles), free.dtype),
+        log_likelihood=jnp.zeros((people, particles), free.dtype),
+        key=next_key,
+    )
+
+
+def update(
+    posterior: Posterior,
+    condition: Any,
+    outcome: Any,
+    count: Any = 1,
+    *,
+    resample_below: float = 0.5,
+    moves: int = 5,
+) -> Posterior:
+    """Beliefs after one more answer of every person, or ``count`` equal ones.
+
+    Args:
+        posterior: Beliefs before, with an ``AnswerLikelihood``.
+        condition: Name or index of the condition, one for all or ``(P,)`` indices.
+        outcome: Index of the cell that the answer fell into, one for all or ``(P,)``.
+        count: Number of such answers, at least 0, one for all or ``(P,)``; 0 for who is silent.
+        resample_below: Fraction of N, in (0, 1): with fewer effective particles they are resampled and moved.
+        moves: Metropolis steps of each particle at every move, at least 1.
+
+    Raises:
+        TypeError: If the posterior is one of ratings.
+        ValueError: If an argument is out of range or of another number of people. Under ``jit`` arrays are
+            not checked; an index out of range then adds no answer.
+    """
+    if not isinstance(posterior.likelihood, AnswerLikelihood):
+        raise TypeError("update is for answers; update_rating takes ratings of trust")
+    heard = posterior.likelihood.add(posterior.heard, condition, outcome, count)
+    return absorb(posterior, heard, resample_below=resample_below, moves=moves)
+
+
+def update_rating(
+    posterior: Posterior,
+    rating: Any,
+    happened: Any = -1,
+    *,
+    resample_below: float = 0.5,
+    moves: int = 5,
+) -> Posterior:
+    """Beliefs after one more rating of trust of every person.
+
+    Args:
+        posterior: Beliefs before, with a ``RatingLikelihood``.
+        rating: Trust in [0, 1], one for all or ``(P,)``.
+        happened: What the robot did since the rating before: 1 a success, 0 a failure, -1 nothing, as before
+            the first trial; one for all or ``(P,)``.
+        resample_below: As in :func:`update`.
+        moves: As in :func:`update`.
+
+    Raises:
+        TypeError: If the posterior is one of answers.
+        ValueError: If an argument is out of range or of another number of people, or there is no room for
+            more ratings. Under ``jit`` arrays are not checked.
+    """
+    if not isinstance(posterior.likelihood, RatingLikelihood):
+        raise TypeError("update_rating is for ratings of trust; update takes answers")
+    heard = posterior.likelihood.add(posterior.heard, rating, happened)
+    return absorb(posterior, heard, resample_below=resample_below, moves=moves)
+
+
+def absorb(posterior: Posterior, heard: Any, *, resample_below: float = 0.5, moves: int = 5) -> Posterior:
+    """Beliefs after everything in ``heard``, which holds what was heard before and any amount of news.
+
+    Args:
+        posterior: Beliefs before.
+        heard: Made from ``posterior.heard`` by the ``add`` of its likelihood.
+        resample_below: As in :func:`update`.
+        moves: As in :func:`update`.
+
+    Raises:
+        ValueError: If ``resample_below`` or ``moves`` is out of range.
+    """
+    if not 0.0 < resample_below < 1.0:
+        raise ValueError(f"resample_below must lie in (0, 1), got {resample_below}")
+    if moves < 1:
+        raise ValueError(f"moves must be at least 1, got {moves}")
+    return _absorb(posterior, heard, resample_below * posterior.log_weights.shape[1], moves)
+
+
+@functools.partial(jax.jit, static_argnames="moves")
+def _absorb(posterior: Posterior, heard: Any, smallest: jax.Array, moves: int) -> Posterior:
+    log_likelihood = _log_likelihood(posterior, posterior.particles, heard)
+    log_weights = jax.nn.log_softmax(posterior.log_weights + log_likelihood - posterior.log_likelihood)
+    after = posterior.replace(heard=heard, log_weights=log_weights, log_likelihood=log_likelihood)
+    done = after.effective_sample_size >= smallest
+    next_key, key = jax.random.split(posterior.key)
+    group = min(_GROUP, len(done))
+
+    def waiting(loop: tuple) -> jax.Array:
+        return ~jnp.all(loop[1])
+
+    def serve(loop: tuple) -> tuple:
+        state, done, key = loop
+        key, group_key = jax.random.split(key)
+        chosen = jnp.argsort(done)[:group]  # who waits stands first
+        part, news = _take(state, chosen), jax.tree.map(lambda leaf: leaf[chosen], heard)
+        moved, finished = _resample_move(part.replace(key=group_key), news, smallest, moves)
+        # A group may be filled up with people who do not wait; they stay as they are.
+        moved = _where(done[chosen], part, moved)
+        return _put(state, chosen, moved), done.at[chosen].set(done[chosen] | finished), key
+
+    state, _, _ = jax.lax.while_loop(waiting, serve, (_where(done, after, posterior), done, key))
+    return state.replace(key=next_key)
+
+
+def _resample_move(
+    posterior: Posterior, heard: Any, smallest: jax.Array, moves: int
+) -> tuple[Posterior, jax.Array]:
+    """Let in as much of the news as the clouds can bear, resample, move; and whether that was all."""
+    people, size, k = posterior.particles.shape
+    resample_key, move_key = jax.random.split(posterior.key)
+    gain = _log_likelihood(posterior, posterior.particles, heard) - posterior.log_likelihood
+    fraction = jax.vmap(_bearable_fraction, (0, 0, None))(posterior.log_weights, gain, smallest)
+    between = jax.vmap(posterior.likelihood.between)(posterior.heard, heard, fraction)
+    log_weights = jax.nn.log_softmax(posterior.log_weights + fraction[:, None] * gain)
+    chosen = jax.vmap(systematic, (0, 0, None))(
+        jax.random.split(resample_key, people), jnp.exp(log_weights), size
+    )
+    cloud = jnp.take_along_axis(posterior.particles, chosen[..., None], axis=1)
+    log_likelihood = posterior.log_likelihood + fraction[:, None] * gain
+    log_likelihood = jnp.take_along_axis(log_likelihood, chosen, axis=1)
+    log_prior = posterior.prior.log_density(cloud)
+
+    def move(state: tuple, key: jax.Array) -> tuple[tuple, None]:
+        particles, log_prior, log_likelihood = state
+        first_key, second_key = jax.random.split(key)
+        left, right, _ = noise.uniforms(first_key, (people, size))
+        accept, stretch, _ = noise.uniforms(second_key, (people, size))
+        # The difference of two particles of the cloud before the moves (ter Braak 2006) has the shape of the
+        # posterior, bent or of several modes as it may be; how far to go along it varies.
+        pair = (noise.choose(place, size)[..., None] for place in (left, right))
+        away = functools.reduce(jnp.subtract, (jnp.take_along_axis(cloud, i, axis=1) for i in pair))
+        scale = 2.38 / np.sqrt(2.0 * k) * (0.1 + 1.1 * stretch)
+        proposal = noise.once(particles + scale[..., None] * away)
+        new_prior = posterior.prior.log_density(proposal)
+        new_likelihood = _log_likelihood(posterior, proposal, between)
+        ratio = new_prior + new_likelihood - log_prior - log_likelihood
+        accepted = jnp.log1p(-accept) < ratio
+        return (
+            jnp.where(accepted[..., None], proposal, particles),
+            jnp.where(accepted, new_prior, log_prior),
+            jnp.where(accepted, new_likelihood, log_likelihood),
+        ), None
+
+    keys = jax.random.split(move_key, moves)
+    (particles, _, log_likelihood), _ = jax.lax.scan(move, (cloud, log_prior, log_likelihood), keys)
+    moved = posterior.replace(
+        heard=between,
+        particles=particles,
+        log_weights=jnp.full_like(log_weights, -np.log(size)),
+        log_likelihood=log_likelihood,
+    )
+    return moved, fraction >= 1.0
+
+
+def _bearable_fraction(log_weights: jax.Array, gain: jax.Array, smallest: jax.Array) -> jax.Array:
+    """Largest fraction of the news of one person that leaves enough effective particles."""
+
+    def enough(fraction: jax.Array) -> jax.Array:
+        return log_ess(log_weights + fraction * gain) >= jnp.log(smallest)
+
+    def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        good = enough(middle)
+        return jnp.where(good, middle, low), jnp.where(good, high, middle)
+
+    one = jnp.ones((), gain.dtype)
+    # The lower end lets in a little even where rounding would say nothing, so that an update ends.
+    low, _ = jax.lax.fori_loop(0, _HALVINGS, halve, (one * 2.0**-_HALVINGS, one))
+    return jnp.where(enough(one), one, low)
+
+
+def _log_likelihood(posterior: Posterior, particles: jax.Array, heard: Any) -> jax.Array:
+    """Of all particles ``(P, N, k)`` of all people, float ``(P, N)``."""
+
+    def of_particle(free: jax.Array, heard: Any) -> jax.Array:
+        person = posterior.prior.family.from_free(free, **posterior.prior.options)
+        return posterior.likelihood.log_likelihood(person, heard)
+
+    # Once, or XLA would compute it anew for every array that it reaches in a move.
+    return noise.once(jax.vmap(jax.vmap(of_particle, (0, None)))(particles, heard))
+
+
+_PER_PERSON = ("heard", "particles", "log_weights", "log_likelihood")
+"""Fields of a posterior with a leading axis of people."""
+
+
+def _per_person(posterior: Posterior) -> dict[str, Any]:
+    return {name: getattr(posterior, name) for name in _PER_PERSON}
+
+
+def _take(posterior: Posterior, chosen: jax.Array) -> Posterior:
+    return posterior.replace(**jax.tree.map(lambda leaf: leaf[chosen], _per_person(posterior)))
+
+
+def _put(posterior: Posterior, chosen: jax.Array, part: Posterior) -> Posterior:
+    fields = jax.tree.map(
+        lambda leaf, new: leaf.at[chosen].set(new, unique_indices=True),
+        _per_person(posterior),
+        _per_person(part),
+    )
+    return posterior.replace(**fields)
+
+
+def _where(condition: jax.Array, yes: Posterior, no: Posterior) -> Posterior:
+    """Person by person ``yes`` where the condition ``(P,)`` holds; the rest is that of ``no``."""
+
+    def choose(left: jax.Array, right: jax.Array) -> jax.Array:
+        return jnp.where(condition.reshape(-1, *(1,) * (left.ndim - 1)), left, right)
+
+    return no.replace(**jax.tree.map(choose, _per_person(yes), _per_person(no)))
+
+
+def _weighted_quantiles(values: jax.Array, weights: jax.Array, levels: np.ndarray) -> jax.Array:
+    order = jnp.argsort(values)
+    total = jnp.cumsum(weights[order])
+    place = jnp.searchsorted(total, jnp.asarray(levels, total.dtype) * total[-1])
+    return values[order][jnp.minimum(place, len(values) - 1)]
