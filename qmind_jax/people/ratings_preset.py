@@ -13,7 +13,7 @@ What the numbers can and cannot tell:
   models describe these people better than the qubit.**
 - Nobody varied whether the participants were asked, so that no effect of a question was measured: the
   collapse of the qubit and of the Markov chain is the model's, not the data's.
-- All people share the parameters. That they differ in how fast their trust moves is not represented.
+- All people share the parameters. How they differ is in :mod:`qmind_jax.people.trust_presets`.
 """
 
 from collections.abc import Mapping
