@@ -14,6 +14,7 @@ from qmind_jax.people.answering import AnsweringPerson, IndependentAnswers, Proj
 from qmind_jax.people.population import as_population
 from qmind_jax.policies.optimal.beliefs import belief_model
 from qmind_jax.policies.optimal.chunks import map_people, people_at_a_time
+from qmind_jax.policies.optimal.clarification_policy import ClarificationPolicy
 from qmind_jax.policies.optimal.expectimax import Actions, Costs, Judged, judge, plan
 from qmind_jax.policies.optimal.histories import AnswerCounts, Histories, HistoryTree, Repeats
 
@@ -39,6 +40,10 @@ class ClarificationOptimum:
     knows_intent: jax.Array
     actions: Actions
     histories: Histories
+
+    def policy(self, person: int = 0) -> ClarificationPolicy:
+        """The plan for one person as a policy for ``Clarification``."""
+        return ClarificationPolicy.of(tuple(level[person] for level in self.actions), self.histories)
 
     @property
     def value_of_intent(self) -> jax.Array:

@@ -76,14 +76,14 @@ def handover_optimum(
         raise ValueError("resolutions must hold at least one Resolution, got none")
     costs, n_steps = costs_of(params, people), steps_of(params)
     first, *finer = resolutions
-    optimum = _solve(people, costs, n_steps, first, _batch_size(people, n_steps, first, memory_limit))
+    optimum = _solve(people, costs, n_steps, first, batch_size_for(people, n_steps, first, memory_limit))
     if isinstance(optimum.error, jax.core.Tracer):
         return optimum
     for resolution in finer:
         (again,) = np.nonzero(np.asarray(optimum.error) > tolerance)
         if len(again) == 0:
             break
-        batch_size = _batch_size(people, n_steps, resolution, memory_limit)
+        batch_size = batch_size_for(people, n_steps, resolution, memory_limit)
         better = _solve(_padded(people, again), costs, n_steps, resolution, batch_size)
         optimum = jax.tree.map(
             lambda old, new, again=again: old.at[again].set(new[: len(again)]), optimum, better
@@ -108,20 +108,6 @@ def steps_of(params: TrustHandoverParams) -> int:
         raise TypeError("n_steps must be a concrete integer, got a traced one")
     check_count("n_steps", params.n_steps)
     return int(params.n_steps)
-
-
-def action_values(
-    layout: TrustLayout, graph: TrustGraph, costs: HandoverCosts, later: jax.Array
-) -> jax.Array:
-    """Expected return of each action at each node, float ``(4, n)``.
-
-    Args:
-        layout: Layout of the graph.
-        graph: Graph of n nodes.
-        costs: The costs.
-        later: Expected return from each node on, one step later, ``(n,)``.
-    """
-    return _rewards(graph, costs) + _means_after(layout, graph, costs.slow_factor, later)
 
 
 def _rewards(graph: TrustGraph, costs: HandoverCosts) -> jax.Array:
@@ -185,7 +171,7 @@ def _solve(
     return map_people(solve, people, batch_size)
 
 
-def _batch_size(people: TrustingPerson, n_steps: int, resolution: Resolution, memory_limit: int) -> int:
+def batch_size_for(people: TrustingPerson, n_steps: int, resolution: Resolution, memory_limit: int) -> int:
     """How many people can be solved at a time, at most all of them."""
     nodes = layout_for(type(people), n_steps, resolution).num_nodes
     # Three places after each node, as means of four nodes each, and what is computed from them.

@@ -23,7 +23,7 @@ class Resolution:
 
     rings: int = 24
     sectors: int = 96
-    cells: int = 1024
+    cells: int = 4096
     hand_overs: int = 6
     hand_overs_after_wait: int = 3
     waits: int = 1
@@ -41,7 +41,7 @@ class Resolution:
 
 
 COARSE = Resolution()
-MEDIUM = Resolution(64, 256, 8192, 8, 4, 1)
+MEDIUM = Resolution(64, 256, 16384, 8, 4, 1)
 FINE = Resolution(160, 640, 65536, 10, 5, 2)
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from qmind_jax.people.trust import TrustingPerson, p_trust
+from qmind_jax.people.trust import BetaTrust, TrustingPerson, TrustState, p_trust
 from qmind_jax.policies.optimal.trust_mesh import Blend, Mesh
 
 EVENTS = SUCCESS, FAILURE, WAIT = range(3)
@@ -39,6 +39,9 @@ class TrustLayout(Protocol):
 
     def after_answer(self, yes: bool, values: jax.Array) -> jax.Array:
         """The value, for each node, of the state after an answer, ``(n,)`` or a scalar."""
+
+    def at(self, people: TrustingPerson, trust: TrustState, values: jax.Array) -> jax.Array:
+        """The value of any state of trust of a population of one, a scalar."""
 
     def unevenness(self, values: jax.Array) -> jax.Array:
         """Bound, by node, on what interpolation of ``values`` is wrong by, ``(n,)``."""
@@ -79,6 +82,20 @@ class CountLayout:
     def after_answer(self, yes: bool, values: jax.Array) -> jax.Array:
         """Nothing changes."""
         return values
+
+    def at(self, people: BetaTrust, trust: TrustState, values: jax.Array) -> jax.Array:
+        """Counts the successes and failures that are behind the experience."""
+        z, experience = trust
+        start, start_experience = people.initial_trust(0)
+        gained = [
+            0.5 * ((1.0 + sign * z) * experience - (1.0 + sign * start) * start_experience)
+            for sign in (1, -1)
+        ]
+        # Outcomes without weight leave no trace, and it does not matter how many there were.
+        weights = [jnp.where(weight > 0, weight, jnp.inf) for weight in (people.w_s[0], people.w_f[0])]
+        successes, failures = (jnp.rint(g / w).astype(int) for g, w in zip(gained, weights, strict=True))
+        outcomes = jnp.clip(successes + failures, 0, self.n_steps)
+        return values[outcomes * (outcomes + 1) // 2 + jnp.clip(failures, 0, outcomes)]
 
     def unevenness(self, values: jax.Array) -> jax.Array:
         """Nothing is interpolated."""
@@ -160,12 +177,25 @@ class MeshLayout:
 
     def after_answer(self, yes: bool, values: jax.Array) -> jax.Array:
         """Certainty."""
-        return values[self._num_waits + (1 if yes else 2)]
+        return self._certain(values)[0 if yes else 1]
+
+    def at(self, people: TrustingPerson, trust: TrustState, values: jax.Array) -> jax.Array:
+        """Certainty is a node; everything else is interpolated in the mesh."""
+        between = self.mesh.locate(*trust).of(values[self._num_exact :])
+        z, x = trust
+        certain = (jnp.abs(z) >= 1.0) & (x == 0.0)
+        return jnp.where(
+            certain, jnp.where(z > 0, self._certain(values)[0], self._certain(values)[1]), between
+        )
 
     def unevenness(self, values: jax.Array) -> jax.Array:
         """That of the mesh."""
         exact, mesh = values[: self._num_exact], values[self._num_exact :]
         return jnp.concatenate([jnp.zeros_like(exact), self.mesh.unevenness(mesh)])
+
+    def _certain(self, values: jax.Array) -> jax.Array:
+        """The values of certain trust and of certain distrust."""
+        return values[self._num_waits + 1 : self._num_waits + 3]
 
 
 def _words(depth: int, waits: Waits) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
@@ -196,5 +226,5 @@ def _words(depth: int, waits: Waits) -> tuple[list[tuple[np.ndarray, np.ndarray]
     return levels, np.concatenate(children)
 
 
-def _joined(*trusts: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+def _joined(*trusts: TrustState) -> TrustState:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trusts)
