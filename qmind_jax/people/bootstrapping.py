@@ -6,11 +6,11 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from qmind_jax.people.counts import draw_counts
+from qmind_jax.people.counts import draw_counts, numpy_generator
 from qmind_jax.people.fitting import Fit, check_effort
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.population import check_range
-from qmind_jax.people.search import Problem, natural, search
+from qmind_jax.people.search import Problem, search
 
 RESTARTS = 4
 STEPS = 300
@@ -80,16 +80,16 @@ def bootstrap(
     data = _simulate(fit, data_key, replicates)
     first = np.tile(fit.free, (replicates, 1))
     with jax.enable_x64(True):
-        free, _ = search(problem, start_key, data, first, None, restarts=restarts, steps=steps)
-        samples, predictions = jax.tree.map(np.asarray, natural(problem, free))
-    return Bootstrap(fit, problem.people(samples), np.asarray(free), samples, predictions)
+        found = search(problem, start_key, data, first, None, restarts=restarts, steps=steps)
+    found = jax.tree.map(np.asarray, found)
+    return Bootstrap(fit, problem.people(found.values), found.free, found.values, found.cells)
 
 
 def _simulate(fit: Fit, key: jax.Array, replicates: int) -> dict[str, np.ndarray]:
     if fit.loss == "multinomial":
         sizes = {name: int(counts.sum()) for name, counts in fit.data.items()}
         return draw_counts(key, fit.predictions, sizes, (replicates,))
-    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    generator = numpy_generator(key)
     errors = np.concatenate([fit.predictions[name] - values for name, values in fit.data.items()])
     spread = np.sqrt(np.mean(errors**2))
     return {

@@ -106,7 +106,7 @@ def draw_counts(
     key: jax.Array, cells: Mapping[str, np.ndarray], sizes: Mapping[str, int], shape: tuple[int, ...]
 ) -> dict[str, np.ndarray]:
     """Multinomial counts ``(*shape, cells)`` by condition, drawn by NumPy from the words of a key."""
-    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    generator = numpy_generator(key)
     counts = {}
     for name, probabilities in cells.items():
         # NumPy insists on sums that are 1 to double precision.
@@ -114,3 +114,8 @@ def draw_counts(
         weights = weights / weights.sum(axis=-1, keepdims=True)
         counts[name] = generator.multinomial(sizes[name], weights, size=shape).astype(np.float64)
     return counts
+
+
+def numpy_generator(key: jax.Array) -> np.random.Generator:
+    """NumPy's generator, seeded with the words of a JAX key: it draws without compiling anything."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))

@@ -11,17 +11,7 @@ import numpy as np
 from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design
-from qmind_jax.people.search import (
-    Data,
-    Loss,
-    Penalty,
-    Problem,
-    derivatives,
-    natural,
-    natural_slopes,
-    polish,
-    search,
-)
+from qmind_jax.people.search import Data, Loss, Penalty, Problem, polish, search, surroundings
 
 RESTARTS = 64
 STEPS = 400
@@ -200,8 +190,8 @@ def best_of(
     """Free vector and objective of the best start for one data set."""
     one = {name: values[None] for name, values in data.items()}
     first = None if first is None else first[None]
-    free, value = search(problem, key, one, first, penalty, restarts=restarts, steps=steps)
-    return np.asarray(free[0]), float(value[0])
+    found = search(problem, key, one, first, penalty, restarts=restarts, steps=steps)
+    return np.asarray(found.free[0]), float(found.objective[0])
 
 
 def describe(family: type[ParametricPerson], options: Mapping[str, Any]) -> str:
@@ -219,20 +209,19 @@ def _finish(
     n = float(problem.size(data))
     with jax.enable_x64(True):
         free = polish(problem, found[best][0], data, penalty)
-        value, _, hessian = (np.asarray(part) for part in derivatives(problem, free, data, penalty))
+        around = surroundings(problem, free, data, penalty)
         paid = 0.0 if penalty is None else float(penalty.of(free))
-        slopes = np.asarray(natural_slopes(problem, free))
-        values, predictions = jax.tree.map(lambda leaf: np.asarray(leaf[0]), natural(problem, free[None]))
     per_structure = {
         describe(each.family, dict(each.options)): float(each.loglik(np.asarray(reached), data))
         for each, (_, reached) in zip(problems, found, strict=True)
     }
-    loglik = float(problem.loglik(value - paid / n, data))
+    loglik = float(problem.loglik(np.asarray(around.value - paid / n), data))
     per_structure[describe(problem.family, dict(problem.options))] = loglik
-    errors = np.abs(slopes) * _free_errors(problem.information(hessian, float(value), n))
+    information = problem.information(around.hessian, around.value, n)
+    errors = np.abs(around.slopes) * _free_errors(information)
     k = len(problem.names)
     return Fit(
-        person=problem.people(values),
+        person=problem.people(around.values),
         options=dict(problem.options),
         free=free,
         loglik=loglik,
@@ -245,7 +234,7 @@ def _finish(
         loss=problem.loss,
         design=dict(problem.design),
         data=data,
-        predictions=predictions,
+        predictions=around.cells,
         penalty=paid,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from qmind_jax.people.fitting import STEPS, check_effort, describe, structures
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design
-from qmind_jax.people.search import Loss, natural, search
+from qmind_jax.people.search import Loss, search
 
 RESTARTS = 16
 """Starts per person: fewer than for a single fit, as a group has many people."""
@@ -92,18 +92,16 @@ def fit_individuals(
     found, logliks = [], []
     with jax.enable_x64(True):
         for problem in problems:
-            free, values = search(problem, key, checked, None, None, restarts=restarts, steps=steps)
-            found.append(np.asarray(free))
-            logliks.append(problem.loglik(np.asarray(values), checked))
+            each = search(problem, key, checked, None, None, restarts=restarts, steps=steps)
+            found.append(jax.tree.map(np.asarray, each))
+            logliks.append(problem.loglik(found[-1].objective, checked))
     best = int(np.argmax([loglik.sum() for loglik in logliks]))
     problem = problems[best]
-    with jax.enable_x64(True):
-        values, _ = jax.tree.map(np.asarray, natural(problem, found[best]))
     names = [describe(family, dict(each.options)) for each in problems]
     return IndividualFits(
-        people=problem.people(values),
+        people=problem.people(found[best].values),
         options=dict(problem.options),
-        free=found[best],
+        free=found[best].free,
         loglik=logliks[best],
         k=len(problem.names),
         n=problem.size(checked),

@@ -232,9 +232,20 @@ class ParametricPerson(Person):
         return {f.name: getattr(self, f.name) for f in fields if f.name not in self.parameters}
 
     @classmethod
+    def starts(cls, uniform: jax.Array, **options: Any) -> jax.Array:
+        """Free vectors where fits may start, ``(n, k)``.
+
+        Args:
+            uniform: Random numbers, uniform in (0, 1), shape ``(n, k)``.
+            **options: Structural options and parameters that are held.
+        """
+        columns = [
+            cls.parameters[name].start(uniform[:, i]) for i, name in enumerate(cls.free_names(**options))
+        ]
+        return jnp.stack(columns, axis=-1)
+
+    @classmethod
     def random_free(cls, key: jax.Array, n: int, **options: Any) -> jax.Array:
         """Free vectors of ``n`` random people, ``(n, k)``, where fits may start."""
-        names = cls.free_names(**options)
-        # Drawn at once, as every call compiles a generator of its own.
-        uniform = jax.random.uniform(key, (n, len(names)), float, _SMALLEST_UNIFORM)
-        return jnp.stack([cls.parameters[name].start(uniform[:, i]) for i, name in enumerate(names)], axis=-1)
+        shape = (n, len(cls.free_names(**options)))
+        return cls.starts(jax.random.uniform(key, shape, float, _SMALLEST_UNIFORM), **options)
