@@ -1,7 +1,5 @@
 """Posteriors of single people: exact where that can be computed, calibrated everywhere else."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,12 +32,12 @@ def prior_of(family, **options):
     return GaussianPrior(family, np.linspace(0.2, 0.8, len(names)), 0.8 * np.eye(len(names)), options)
 
 
-@functools.partial(jax.jit, static_argnames="moves")
-def hear_answers(posterior, conditions, outcomes, moves=5):
+@jax.jit
+def hear_answers(posterior, conditions, outcomes):
     """All answers one by one, ``(T, people)``, in one program."""
 
     def step(posterior, heard):
-        return update(posterior, *heard, moves=moves), None
+        return update(posterior, *heard), None
 
     return jax.lax.scan(step, posterior, (conditions, outcomes))[0]
 

@@ -189,7 +189,7 @@ def update(
     count: Any = 1,
     *,
     resample_below: float = 0.5,
-    moves: int = 5,
+    moves: int = 3,
 ) -> Posterior:
     """Beliefs after one more answer of every person, or ``count`` equal ones.
 
@@ -218,7 +218,7 @@ def update_rating(
     happened: Any = -1,
     *,
     resample_below: float = 0.5,
-    moves: int = 5,
+    moves: int = 3,
 ) -> Posterior:
     """Beliefs after one more rating of trust of every person.
 
@@ -241,7 +241,7 @@ def update_rating(
     return absorb(posterior, heard, resample_below=resample_below, moves=moves)
 
 
-def absorb(posterior: Posterior, heard: Any, *, resample_below: float = 0.5, moves: int = 5) -> Posterior:
+def absorb(posterior: Posterior, heard: Any, *, resample_below: float = 0.5, moves: int = 3) -> Posterior:
     """Beliefs after everything in ``heard``, which holds what was heard before and any amount of news.
 
     Args:
@@ -262,37 +262,53 @@ def absorb(posterior: Posterior, heard: Any, *, resample_below: float = 0.5, mov
 
 @functools.partial(jax.jit, static_argnames="moves")
 def _absorb(posterior: Posterior, heard: Any, smallest: jax.Array, moves: int) -> Posterior:
-    log_likelihood = _log_likelihood(posterior, posterior.particles, heard)
-    log_weights = jax.nn.log_softmax(posterior.log_weights + log_likelihood - posterior.log_likelihood)
-    after = posterior.replace(heard=heard, log_weights=log_weights, log_likelihood=log_likelihood)
+    target = _log_likelihood(posterior, posterior.particles, heard)
+    after = _let_in(posterior, heard, target)
     done = after.effective_sample_size >= smallest
     next_key, key = jax.random.split(posterior.key)
     group = min(_GROUP, len(done))
 
     def waiting(loop: tuple) -> jax.Array:
-        return ~jnp.all(loop[1])
+        return ~jnp.all(loop[2])
 
     def serve(loop: tuple) -> tuple:
-        state, done, key = loop
+        state, target, done, key = loop
         key, group_key = jax.random.split(key)
         chosen = jnp.argsort(done)[:group]  # who waits stands first
         part, news = _take(state, chosen), jax.tree.map(lambda leaf: leaf[chosen], heard)
-        moved, finished = _resample_move(part.replace(key=group_key), news, smallest, moves)
+        moved, moved_target, finished = _resample_move(
+            part.replace(key=group_key), news, target[chosen], smallest, moves
+        )
         # A group may be filled up with people who do not wait; they stay as they are.
         moved = _where(done[chosen], part, moved)
-        return _put(state, chosen, moved), done.at[chosen].set(done[chosen] | finished), key
+        return (
+            _put(state, chosen, moved),
+            target.at[chosen].set(moved_target),
+            done.at[chosen].set(done[chosen] | finished),
+            key,
+        )
 
-    state, _, _ = jax.lax.while_loop(waiting, serve, (_where(done, after, posterior), done, key))
-    return state.replace(key=next_key)
+    loop = (_where(done, after, posterior), target, done, key)
+    return jax.lax.while_loop(waiting, serve, loop)[0].replace(key=next_key)
+
+
+def _let_in(posterior: Posterior, heard: Any, target: jax.Array) -> Posterior:
+    """Everything heard changes the weights alone; ``target`` is its log-likelihood, ``(P, N)``."""
+    log_weights = jax.nn.log_softmax(posterior.log_weights + target - posterior.log_likelihood)
+    return posterior.replace(heard=heard, log_weights=log_weights, log_likelihood=target)
 
 
 def _resample_move(
-    posterior: Posterior, heard: Any, smallest: jax.Array, moves: int
-) -> tuple[Posterior, jax.Array]:
-    """Let in as much of the news as the clouds can bear, resample, move; and whether that was all."""
+    posterior: Posterior, heard: Any, target: jax.Array, smallest: jax.Array, moves: int
+) -> tuple[Posterior, jax.Array, jax.Array]:
+    """Let in as much of the news as the clouds can bear, resample, move, and let in the rest if possible.
+
+    Returns:
+        The posterior, the log-likelihood of everything heard of its particles, and for whom that was all.
+    """
     people, size, k = posterior.particles.shape
     resample_key, move_key = jax.random.split(posterior.key)
-    gain = _log_likelihood(posterior, posterior.particles, heard) - posterior.log_likelihood
+    gain = target - posterior.log_likelihood
     fraction = jax.vmap(_bearable_fraction, (0, 0, None))(posterior.log_weights, gain, smallest)
     between = jax.vmap(posterior.likelihood.between)(posterior.heard, heard, fraction)
     log_weights = jax.nn.log_softmax(posterior.log_weights + fraction[:, None] * gain)
@@ -313,7 +329,7 @@ def _resample_move(
         # posterior, bent or of several modes as it may be; how far to go along it varies.
         pair = (noise.choose(place, size)[..., None] for place in (left, right))
         away = functools.reduce(jnp.subtract, (jnp.take_along_axis(cloud, i, axis=1) for i in pair))
-        scale = 2.38 / np.sqrt(2.0 * k) * (0.1 + 1.1 * stretch)
+        scale = 2.38 / np.sqrt(2.0 * k) * 1.2 * jnp.sqrt(stretch)
         proposal = noise.once(particles + scale[..., None] * away)
         new_prior = posterior.prior.log_density(proposal)
         new_likelihood = _log_likelihood(posterior, proposal, between)
@@ -333,7 +349,10 @@ def _resample_move(
         log_weights=jnp.full_like(log_weights, -np.log(size)),
         log_likelihood=log_likelihood,
     )
-    return moved, fraction >= 1.0
+    target = _log_likelihood(posterior, particles, heard)
+    complete = _let_in(moved, heard, target)
+    finished = complete.effective_sample_size >= smallest
+    return _where(finished, complete, moved), target, finished
 
 
 def _bearable_fraction(log_weights: jax.Array, gain: jax.Array, smallest: jax.Array) -> jax.Array:
@@ -348,10 +367,9 @@ def _bearable_fraction(log_weights: jax.Array, gain: jax.Array, smallest: jax.Ar
         good = enough(middle)
         return jnp.where(good, middle, low), jnp.where(good, high, middle)
 
-    one = jnp.ones((), gain.dtype)
     # The lower end lets in a little even where rounding would say nothing, so that an update ends.
-    low, _ = jax.lax.fori_loop(0, _HALVINGS, halve, (one * 2.0**-_HALVINGS, one))
-    return jnp.where(enough(one), one, low)
+    ends = jnp.array([2.0**-_HALVINGS, 1.0], gain.dtype)
+    return jax.lax.fori_loop(0, _HALVINGS, halve, (ends[0], ends[1]))[0]
 
 
 def _log_likelihood(posterior: Posterior, particles: jax.Array, heard: Any) -> jax.Array:
