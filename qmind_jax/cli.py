@@ -9,14 +9,17 @@ import time
 from typing import Annotated, Any, Literal
 
 import jax
+import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from qmind_jax import runs
+from qmind_jax import fits, runs
 from qmind_jax.names import unknown
+from qmind_jax.people.comparison import Comparison, Criterion
 from qmind_jax.people.ratings import TrustTrials, load_trust_ratings
 from qmind_jax.people.ratings_fit import TrustFamily, held_out_errors
+from qmind_jax.people.trust_comparison import FIRST_RATING, LAST_RATING
 from qmind_jax.registry import REGISTRY
 from qmind_jax.training.checkpoint import train_with_checkpoints
 from qmind_jax.training.config import PPOConfig
@@ -48,11 +51,13 @@ def train(
     Args:
         env_id: Environment, such as TrustHandover-v0; the command `list` shows all.
         people: Whom to train on. For trust, a file of ratings (CSV with the columns participant, trial,
-            robot_correct, trust_before, trust_after) or nothing for people as fitted to 100 real ones.
+            robot_correct, trust_before, trust_after), a preset such as trust_real_world_qubit (100 real
+            people, who differ in how they react), or nothing for people as fitted to the same 100 who differ
+            in their initial trust alone.
             For clarification, a number of people around the published one. "published" is the one person
             of the environment's source; a number N is N people of the default kind; a .npz file is a
-            saved population.
-        num_people: Size of a population made from ratings.
+            saved population, such as the command `fit` writes.
+        num_people: Size of a population made from ratings or from a preset.
         family: Family of trusting people.
         seeds: Agents to train side by side.
         seed: Seed of everything random.
@@ -107,6 +112,43 @@ def evaluate(
     loaded = runs.load(run)
     policy = runs.trained_policy(loaded)
     _print_returns(loaded, runs.compare(loaded, policy, episodes, jax.random.key(seed)), episodes)
+
+
+def fit(
+    kind: Annotated[Literal["trust", "order"], tyro.conf.Positional],
+    file: Annotated[pathlib.Path, tyro.conf.Positional],
+    num_people: int = 1000,
+    criterion: Criterion = "bic",
+    seed: int = 0,
+    out: pathlib.Path | None = None,
+) -> None:
+    """Fit people to data; save tables, people to train on, and a plot.
+
+    Args:
+        kind: What the file holds: trust for ratings of trust over time (CSV with the columns participant,
+            trial, robot_correct, trust_before, trust_after), order for counts of two yes/no questions asked
+            in both orders (JSON {"AB": [yes-yes, yes-no, no-yes, no-no], "BA": [...]}).
+        file: The data.
+        num_people: People to draw of each family fitted to ratings.
+        criterion: What the order families are compared by.
+        seed: Seed of everything random.
+        out: Folder of the fit; must not exist yet. By default a new one under fits/.
+    """
+    if num_people < 1:
+        raise ValueError(f"num-people must be at least 1, got {num_people}")
+    folder = out or fits.new_folder(kind)
+    fits.check_new(folder)
+    key = jax.random.key(seed)
+    if kind == "trust":
+        fitted = fits.fit_trust(file)
+        _print_trust(file, fitted, num_people)
+        files = fits.write_trust(folder, file, fitted, num_people, key)
+    else:
+        comparison = fits.fit_order(file, criterion, key)
+        _print_order(file, comparison)
+        files = fits.write_order(folder, file, comparison)
+    for path in files:
+        print(f"  {path}")
 
 
 def list_environments() -> None:
@@ -175,7 +217,7 @@ def parse_assignments(kind: str, assignments: tuple[str, ...]) -> dict[str, Any]
 def main() -> None:
     """Run the command line; a mistake of the user ends in one clear line, not in a traceback."""
     _keep_compilations()
-    commands = {"train": train, "evaluate": evaluate, "list": list_environments}
+    commands = {"fit": fit, "train": train, "evaluate": evaluate, "list": list_environments}
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog="python -m qmind_jax")
     except (ValueError, TypeError, OSError) as error:
@@ -202,6 +244,46 @@ def _load_ratings(path: str) -> TrustTrials:
         "fitted to every second participant and judged on the others.\n"
     )
     return trials
+
+
+def _print_trust(file: pathlib.Path, fitted: fits.TrustFits, num_people: int) -> None:
+    comparison = fitted.comparison
+    print(f"How well each family predicts people in {file} whom it was not fitted to")
+    columns = [f"{known}\n{part}" for known in ("1st known", "so far") for part in ("all", "3rd on")]
+    table = Table("model", *columns)
+    rows = {family: (family, family) for family in fitted.fits} | {"no model": (FIRST_RATING, LAST_RATING)}
+    for label, (shared, personal) in rows.items():
+        predictions = comparison.population[shared], comparison.personal[personal]
+        errors = [comparison.error(values, first) for values in predictions for first in (1, fits.THIRD)]
+        table.add_row(label, *(f"{error:.4f}" if error == error else "-" for error in errors))
+    console.print(table)
+    console.print(
+        "Root mean squared error of trust, of all ratings and of each person's from the third on; fitted to "
+        "every second participant and judged on the others. '1st known': from the first rating and the "
+        "robot's outcomes alone. 'so far': every rating updates the estimate of the person. 'no model': as "
+        "the first rating, as the last one.\n"
+    )
+    print("How people differ: the middle 90 % of people in each parameter")
+    table = Table("family", "parameter", "5 %", "median", "95 %")
+    for family, fit in fitted.fits.items():
+        people = fit.people(jax.random.key(0), 10_000)
+        for i, name in enumerate(fit.prior.names):
+            quantiles = np.quantile(getattr(people, name), (0.05, 0.5, 0.95))
+            table.add_row("" if i else family, name, *(f"{value:.3f}" for value in quantiles))
+    console.print(table)
+    evidence = ", ".join(f"{family} {fit.log_evidence:.1f}" for family, fit in fitted.fits.items())
+    console.print(f"Log evidence, higher is better: {evidence}.")
+    console.print(f"{num_people:,} people of each family, to train on with --people, in:")
+
+
+def _print_order(file: pathlib.Path, comparison: Comparison) -> None:
+    print(f"How well each family explains {file}")
+    table = Table("family", "log lik.", "k", "AIC", "BIC", "weight")
+    for fitted, weight in zip(comparison.fits, comparison.weights, strict=True):
+        scores = f"{fitted.loglik:.2f}", f"{fitted.k}", f"{fitted.aic:.2f}", f"{fitted.bic:.2f}"
+        table.add_row(fitted.name, *scores, f"{weight:.3f}")
+    console.print(table)
+    print(comparison.best.summary())
 
 
 def _train(run: runs.Run, episodes: int) -> None:

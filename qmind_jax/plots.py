@@ -136,6 +136,120 @@ def order_effect(axes: Axes, first: np.ndarray, second: np.ndarray, questions: S
     return axes
 
 
+def errors_by_rating(
+    axes: Axes, population: Mapping[str, np.ndarray], personal: Mapping[str, np.ndarray]
+) -> Axes:
+    """How far predictions of ratings are off, the first rating to the last.
+
+    Args:
+        axes: Where to draw.
+        population: Root mean squared errors ``(T,)`` of what knows a person's first rating only, by name;
+            dashed.
+        personal: The same of what knows all ratings before, by name; solid. A name in both has one colour.
+
+    Returns:
+        The axes.
+    """
+    names = dict.fromkeys([*population, *personal])
+    colours = dict(zip(names, (BLUE, *_LINES), strict=False))
+    for errors, style in ((population, "--"), (personal, "-")):
+        for name, values in errors.items():
+            trials = 1 + np.arange(len(values))
+            axes.plot(trials, values, style, color=colours[name], linewidth=2, marker="o", markersize=3)
+    for name, colour in colours.items():
+        axes.plot([], [], color=colour, linewidth=2, label=name)
+    for style, knows in (("--", "first rating known"), ("-", "ratings so far known")):
+        axes.plot([], [], style, color=GREY, linewidth=2, label=knows)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("rating after trial")
+    axes.set_ylabel("root mean squared error")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def predictions_against_ratings(axes: Axes, predicted: np.ndarray, rated: np.ndarray) -> Axes:
+    """Every rating at its prediction; perfect predictions lie on the diagonal.
+
+    Args:
+        axes: Where to draw.
+        predicted: Predictions in [0, 1], any shape.
+        rated: Ratings in [0, 1], same shape.
+
+    Returns:
+        The axes.
+    """
+    axes.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=1)
+    axes.scatter(np.ravel(predicted), np.ravel(rated), s=10, color=BLUE, alpha=0.35, linewidths=0)
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_aspect("equal")
+    axes.set_xlabel("predicted trust")
+    axes.set_ylabel("rated trust")
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def people_in_parameter_space(
+    axes: Axes, population: np.ndarray, participants: np.ndarray, names: Sequence[str]
+) -> Axes:
+    """Two parameters of a drawn population, and of the participants it was fitted to.
+
+    Args:
+        axes: Where to draw.
+        population: ``(people, 2)``.
+        participants: Estimates ``(P, 2)``.
+        names: What the two parameters are called.
+
+    Returns:
+        The axes.
+    """
+    drawn, estimated = f"{len(population):,} drawn", f"{len(participants)} participants, estimated"
+    axes.scatter(*population.T, s=9, color=ORANGE, alpha=0.5, linewidths=0, label=drawn)
+    axes.scatter(*participants.T, s=18, color=BLUE, linewidths=0, label=estimated)
+    # A few people drawn from the tails would leave everybody else in a corner.
+    shown = np.quantile(population, 0.985, axis=0)
+    most = np.maximum(shown, participants.max(axis=0)) * 1.05
+    axes.set_xlim(0.0, most[0])
+    axes.set_ylim(0.0, most[1])
+    axes.set_xlabel(names[0])
+    axes.set_ylabel(names[1])
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, markerscale=1.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def order_predictions(
+    axes: Axes, observed: np.ndarray, predicted: Mapping[str, np.ndarray], errors: np.ndarray | None = None
+) -> Axes:
+    """How often each pair of answers was given, and how often models say it would be.
+
+    Args:
+        axes: Where to draw.
+        observed: Proportions of yes-yes, yes-no, no-yes and no-no, ``(4,)``.
+        predicted: Probabilities ``(4,)`` by the name of the model.
+        errors: Standard errors of the proportions, ``(4,)``.
+
+    Returns:
+        The axes.
+    """
+    place = np.arange(4)
+    axes.bar(place, observed, 0.7, color="#DDDDDD", label="observed ± s.e.")
+    if errors is not None:
+        axes.errorbar(place, observed, errors, fmt="none", ecolor=GREY, capsize=3, linewidth=1)
+    width = 0.6 / max(len(predicted), 1)
+    for i, (name, values) in enumerate(predicted.items()):
+        shift = (i - 0.5 * (len(predicted) - 1)) * width
+        colour, marker = (BLUE, *_LINES)[i % 6], "osD^v"[i % 5]
+        axes.plot(place + shift, values, marker, color=colour, markersize=6, label=name)
+    axes.set_xticks(place, ["yes, yes", "yes, no", "no, yes", "no, no"])
+    axes.margins(y=0.08)
+    axes.set_ylim(bottom=0.0)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
 def _mean(values: np.ndarray, axis: int) -> np.ndarray:
     """Mean of what is not NaN; NaN where nothing is."""
     valid = ~np.isnan(values)

@@ -14,10 +14,12 @@ import qmind_jax
 from qmind_jax.environment import Environment
 from qmind_jax.envs.trust_handover import TrustHandover
 from qmind_jax.evaluation.returns import evaluate
+from qmind_jax.names import unknown
 from qmind_jax.people.population import Person, as_population
 from qmind_jax.people.ratings import TrustTrials
 from qmind_jax.people.ratings_fit import TrustFamily, trust_population
 from qmind_jax.people.storage import load_people, save_people
+from qmind_jax.people.trust_presets import PEOPLE_PRESETS, preset_people
 from qmind_jax.people.variation import vary_states
 from qmind_jax.policies.learned import LearnedPolicy
 from qmind_jax.policies.scripted import yardsticks
@@ -140,8 +142,8 @@ def population(
 
     Args:
         env_id: Environment id.
-        people: ``"published"``, a number, a ``.npz`` file of :func:`save_people`, None for the default, or
-            (with ``trials``) the name of a file of ratings.
+        people: ``"published"``, a number, one of :data:`PEOPLE_PRESETS`, a ``.npz`` file of
+            :func:`save_people`, None for the default, or (with ``trials``) the name of a file of ratings.
         num_people: Size of the population where ``people`` names none.
         family: Family of trusting people.
         key: JAX random key.
@@ -158,10 +160,15 @@ def population(
         return as_population(load_people(people))
     if trials is not None and not trusting:
         raise ValueError(f"ratings of trust do not say how people answer; {env_id} needs other people")
+    if people in PEOPLE_PRESETS:
+        if not trusting:
+            raise ValueError(f"{people} does not say how people answer; {env_id} needs other people")
+        return preset_people(people, key, num_people)
     if people is not None and trials is None:
         if not people.isdigit() or int(people) < 1:
             raise ValueError(
-                f"people must be a number, 'published', or a file ending in .csv or .npz, got {people!r}"
+                f"people must be a number, 'published', a preset, or a file ending in .csv or .npz; "
+                f"{unknown('preset', people, PEOPLE_PRESETS)}"
             )
         num_people = int(people)
     if trusting:

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from qmind_jax import cli, runs
+from qmind_jax import cli, fits, runs
 from qmind_jax.envs import TrustHandoverParams
-from qmind_jax.people import BetaTrust, MarkovTrust, ProjectiveAnswers, TrustQubit
+from qmind_jax.people import BetaTrust, MarkovTrust, ProjectiveAnswers, TrustQubit, mix
 from qmind_jax.people.ratings_preset import TRUST_PARAMETERS
 from qmind_jax.people.storage import load_people, save_people
+from qmind_jax.people.trust_presets import PEOPLE_PRESETS, preset_people
 from qmind_jax.registry import REGISTRY
 from qmind_jax.training import PPOConfig
 from qmind_jax.training.presets import PRESETS
@@ -289,10 +290,18 @@ def test_help_explains_every_argument(run_cli):
         (["TrustHandover-v0", "--episodes", "1"], "episodes must be at least 2"),
         (
             ["TrustHandover-v0", "--people", "somebody"],
-            "people must be a number, 'published', or a file ending in .csv or .npz, got 'somebody'",
+            "people must be a number, 'published', a preset, or a file ending in .csv or .npz; unknown",
         ),
-        (["TrustHandover-v0", "--people", "0"], "people must be a number, 'published', or a file"),
-        (["TrustHandover-v0", "--people", "-3"], "people must be a number, 'published', or a file"),
+        (["TrustHandover-v0", "--people", "0"], "people must be a number, 'published', a preset, or a file"),
+        (["TrustHandover-v0", "--people", "-3"], "people must be a number, 'published', a preset, or a file"),
+        (
+            ["TrustHandover-v0", "--people", "trust_real_world_qbit"],
+            "unknown preset 'trust_real_world_qbit'. Did you mean 'trust_real_world_qubit'?",
+        ),
+        (
+            ["Clarification-v0", "--people", "trust_real_world_beta"],
+            "trust_real_world_beta does not say how people answer",
+        ),
         (["TrustHandover-v0", "--num-people", "0"], "n must be at least 1, got 0"),
         (["TrustHandover-v0", "--people", "nobody.csv"], "there is no file nobody.csv"),
         (["TrustHandover-v0", "--people", "nobody.npz"], "no file of people at nobody.npz"),
@@ -430,6 +439,160 @@ def test_a_mistake_in_the_ratings_is_told_with_file_row_and_column(run_cli, tmp_
     assert "expected" in err
     assert err.count("\n") == 1
     assert not (tmp_path / "new").exists()
+
+
+# --- fits ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Folder of a fit to ratings."""
+    work = tmp_path_factory.mktemp("fits")
+    folder = work / "deep" / "fit"
+    path = ratings(work / "my ratings.csv")
+    fits.write_trust(folder, path, fits.fit_trust(path), 7, jax.random.key(0))
+    return path, folder
+
+
+def test_a_fit_to_ratings_prints_tables_and_writes_people_to_train_on(run_cli, tmp_path, fitted):
+    path, reference = fitted
+    code, out, err = run_cli("fit", "trust", path, "--num-people", 7, "--out", tmp_path / "fit")
+    assert (code, err) == (0, "")
+    written = ["beta.npz", "fit.json", "fit.png", "markov.npz", "qubit.npz"]
+    assert sorted(file.name for file in (tmp_path / "fit").iterdir()) == written
+    assert all(f"  {tmp_path / 'fit' / name}\n" in out for name in written)
+    assert max(len(line) for line in out.splitlines() if line[:1] in "┏┃┡│└") <= 80
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line[:1] == "│"]
+    errors = {row[0]: [float(cell) for cell in row[1:]] for row in rows[:4]}
+    assert list(errors) == ["beta", "markov", "qubit", "no model"]
+    assert errors["markov"][0] < 0.005 < errors["no model"][0], "a Markov chain made the ratings"
+    parameters = {row[1]: [float(cell) for cell in row[2:]] for row in rows[4:] if row[1] in ("up", "down")}
+    assert parameters["up"][0] < 0.3 < parameters["up"][2]
+    assert parameters["down"][0] < 0.2 < parameters["down"][2]
+
+    description = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    assert (description["version"], description["kind"], description["source"]) == (1, "trust", path.name)
+    assert (description["participants"], description["ratings"]) == (6, 30)
+    markov = description["families"]["markov"]
+    assert markov["names"] == ["p0", "up", "down"]
+    assert np.shape(markov["covariance"]) == (3, 3)
+    shared = description["held_out_errors"]["first rating known"]["markov"]
+    assert shared["all"] == pytest.approx(errors["markov"][0], abs=1e-4)
+    assert len(shared["by rating"]) == 4
+    assert (tmp_path / "fit" / "fit.png").read_bytes().startswith(b"\x89PNG")
+    for name, family in (("beta", BetaTrust), ("markov", MarkovTrust), ("qubit", TrustQubit)):
+        people = load_people(tmp_path / "fit" / f"{name}.npz")
+        assert (type(people), len(people)) == (family, 7)
+        jax.tree.map(np.testing.assert_array_equal, people, load_people(reference / f"{name}.npz"))
+
+
+def test_agents_are_trained_and_evaluated_on_fitted_people_and_on_presets(run_cli, tmp_path, fitted):
+    tiny = ["--network", "mlp", "--seeds", 1, "--episodes", 20, "--steps", 80, "--num-people", 5]
+    tiny += ["--ppo", "lanes=4", "minibatches=1", "features=8", "rollout_steps=20", "epochs=1"]
+    mixed = mix([load_people(fitted[1] / f"{name}.npz") for name in ("beta", "markov", "qubit")])
+    save_people(tmp_path / "mixed.npz", mixed)
+    for people, number in ((tmp_path / "mixed.npz", 21), ("trust_real_world_qubit", 5)):
+        run = tmp_path / f"run on {number}"
+        code, out, _ = run_cli("train", "TrustHandover-v0", "--people", people, "--out", run, *tiny)
+        assert code == 0
+        assert f"on {number} simulated people" in out
+        code, out, err = run_cli("evaluate", run, "--episodes", 20)
+        assert (code, err) == (0, "")
+        assert "trained, seed 0" in out
+
+
+@pytest.mark.parametrize("name", PEOPLE_PRESETS)
+def test_a_preset_is_named_on_the_command_line(name):
+    people = population("TrustHandover-v0", name, num_people=12)
+    expected = preset_people(name, jax.random.key(0), 12)
+    jax.tree.map(np.testing.assert_array_equal, people, expected)
+
+
+TABLE = {"AB": [25, 6, 5, 14], "BA": [28, 2, 8, 12]}
+
+
+def test_a_fit_to_question_orders_prints_a_table_and_writes_the_best_person(run_cli, tmp_path):
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(TABLE))
+    code, out, err = run_cli("fit", "order", path, "--criterion", "aic", "--out", tmp_path / "fit")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 90 + len(str(tmp_path))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line[:1] == "│"]
+    rows = [row for row in rows if row[1]]
+    assert {row[0].partition("(")[0] for row in rows} == {family.__name__ for family in fits.ORDER_FAMILIES}
+    assert [float(row[3]) for row in rows] == sorted(float(row[3]) for row in rows), "by AIC, best first"
+    assert sum(float(row[5]) for row in rows) == pytest.approx(1.0, abs=0.005)
+    assert sorted(file.name for file in (tmp_path / "fit").iterdir()) == ["fit.json", "fit.png", "person.npz"]
+    person = load_people(tmp_path / "fit" / "person.npz")
+    assert not person.is_population
+    assert type(person).__name__ == rows[0][0].partition("(")[0]
+    description = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    assert description["counts"] == TABLE
+    assert description["criterion"] == "aic"
+    assert next(iter(description["fits"])) == rows[0][0]
+    assert "NaN" not in (tmp_path / "fit" / "fit.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"AB": [1, 2, 3, 4],\n "BA": [1, 2 3, 4]}', ", line 2, column 14: Expecting ',' delimiter"),
+        ('{"AB": [1, 2, 3, 4]}', ": data must have the conditions AB, BA, but 'BA' is missing"),
+        ('{"AB": [1, 2, 3, 4], "BA": [1, 2, 3]}', ": data['BA'] must have shape (4,), got (3,)"),
+        ('{"AB": [1, -2, 3, 4], "BA": [1, 2, 3, 4]}', ": data['AB'] must hold counts"),
+        ('{"AB": [1, NaN, 3, 4], "BA": [1, 2, 3, 4]}', ": data['AB'] must be finite"),
+        ('{"AB": [0, 0, 0, 0], "BA": [0, 0, 0, 0]}', "at least one answer"),
+        ('{"AB": ["a", 2, 3, 4], "BA": [1, 2, 3, 4]}', ": data['AB'] must hold numbers"),
+        ('{"AB": [1, 2, 3, 4], "CA": [1, 2, 3, 4]}', ": data: unknown condition 'CA'"),
+        ("[1, 2]", ": data must map the conditions AB, BA to numbers"),
+        ("", ", line 1, column 1: Expecting value"),
+        (b"\xff", ": byte 0 is not UTF-8"),
+        (None, "there is no file"),
+    ],
+)
+def test_a_mistake_in_a_table_of_orders_is_told_with_file_and_place(run_cli, tmp_path, content, message):
+    path = tmp_path / "my table.json"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    code, out, err = run_cli("fit", "order", path, "--out", tmp_path / "fit")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ") and err.count("\n") == 1
+    assert str(path) in err and message in err and '{"AB": [yes-yes' in err
+    assert not (tmp_path / "fit").exists()
+
+
+def same_outcome(table):
+    for row in table[1:]:
+        row[2] = 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put(4, "trust_after", 1.2), ", row 4, column 'trust_after': got 1.2"),
+        (lambda table: table.__delitem__(slice(9, None)), ": trials must hold at least four participants"),
+        (same_outcome, "got only successes"),
+    ],
+)
+def test_a_mistake_in_ratings_to_fit_is_told_with_the_file(run_cli, tmp_path, change, message):
+    path = ratings(tmp_path / "ratings.csv", change)
+    code, out, err = run_cli("fit", "trust", path, "--out", tmp_path / "fit")
+    assert (code, out) == (2, "")
+    assert f"error: {path}" in err and message in err
+    assert not (tmp_path / "fit").exists()
+
+
+def test_a_fit_never_overwrites(run_cli, tmp_path, fitted):
+    path, folder = fitted
+    before = sorted((file.name, file.stat().st_mtime_ns) for file in folder.iterdir())
+    for arguments in (["trust", path], ["order", tmp_path / "table.json"]):
+        code, out, err = run_cli("fit", *arguments, "--out", folder)
+        assert (code, out) == (2, "")
+        assert f"error: {folder} exists already; choose another --out" in err
+    assert before == sorted((file.name, file.stat().st_mtime_ns) for file in folder.iterdir())
+    code, _, err = run_cli("fit", "trust", path, "--num-people", 0, "--out", tmp_path / "fit")
+    assert (code, err) == (2, "error: num-people must be at least 1, got 0\n")
+    assert re.fullmatch(r"fits/trust-\d{8}-\d{6}", fits.new_folder("trust").as_posix())
 
 
 # --- people -------------------------------------------------------------------------------------------

@@ -9,7 +9,14 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from qmind_jax.plots import BLUE, learning_curve
+from qmind_jax.plots import (
+    BLUE,
+    errors_by_rating,
+    learning_curve,
+    order_predictions,
+    people_in_parameter_space,
+    predictions_against_ratings,
+)
 
 
 @pytest.fixture
@@ -101,3 +108,46 @@ def test_the_picture_can_be_written_as_a_png():
         figure.savefig(file, format="png")
     assert file.getvalue().startswith(b"\x89PNG\r\n\x1a\n")
     assert len(file.getvalue()) > 5000
+
+
+# --- fits -----------------------------------------------------------------------------------------
+
+
+def test_errors_have_one_colour_per_model_and_one_style_per_knowledge(axes):
+    shared = {"beta": np.array([0.1, 0.2]), "first rating": np.array([0.3, 0.4])}
+    personal = {"beta": np.array([0.1, 0.05]), "last rating": np.array([0.2, 0.1])}
+    assert errors_by_rating(axes, shared, personal) is axes
+    beta, first, beta_personal, last = axes.lines[:4]
+    np.testing.assert_array_equal(beta.get_xdata(), [1, 2])
+    np.testing.assert_array_equal(beta_personal.get_ydata(), [0.1, 0.05])
+    assert (beta.get_linestyle(), beta_personal.get_linestyle()) == ("--", "-")
+    assert beta.get_color() == beta_personal.get_color()
+    assert len({line.get_color() for line in (beta, first, last)}) == 3
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["beta", "first rating", "last rating", "first rating known", "ratings so far known"]
+    assert axes.get_ylim()[0] == 0.0
+
+
+def test_every_rating_is_at_its_prediction(axes):
+    predictions_against_ratings(axes, np.array([[0.1, 0.2]]), np.array([[0.3, 0.9]]))
+    np.testing.assert_allclose(axes.collections[0].get_offsets(), [[0.1, 0.3], [0.2, 0.9]])
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), axes.lines[0].get_ydata())
+
+
+def test_all_participants_and_nearly_all_drawn_people_are_in_view(axes):
+    population = np.stack([np.linspace(0.0, 1.0, 1000)] * 2, axis=-1)
+    population[-1] = 100.0
+    people_in_parameter_space(axes, population, np.array([[0.5, 1.5]]), ("up", "down"))
+    assert 0.98 < axes.get_xlim()[1] < 1.1
+    assert 1.5 < axes.get_ylim()[1] < 1.6
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("up", "down")
+
+
+@pytest.mark.parametrize("errors", [None, np.full(4, 0.05)])
+def test_pairs_of_answers_are_bars_and_models_are_marks(axes, errors):
+    observed = np.array([0.5, 0.1, 0.1, 0.3])
+    order_predictions(axes, observed, {"one": observed, "other": observed[::-1]}, errors)
+    np.testing.assert_allclose([bar.get_height() for bar in axes.patches], observed)
+    marks = [line for line in axes.lines if line.get_label() in ("one", "other")]
+    np.testing.assert_array_equal(marks[1].get_ydata(), observed[::-1])
+    assert marks[0].get_marker() != marks[1].get_marker()

@@ -80,6 +80,10 @@ class TrustDistribution:
             raise ValueError(f"n must be at least 1, got {n}")
         return self.prior.draw(n, key)
 
+    def draw(self, n: int, key: jax.Array) -> TrustQubit | MarkovTrust | BetaTrust:
+        """:meth:`people`, as :func:`~qmind_jax.people.sample_people` asks for them."""
+        return self.people(key, n)
+
 
 def check_trust_family(family: str) -> None:
     """Raise ``ValueError`` for an unknown family of trusting people."""
