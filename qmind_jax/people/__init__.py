@@ -7,6 +7,8 @@ from qmind_jax.people.counts import simulate_counts
 from qmind_jax.people.data import ORDER_TABLES, OrderTable, order_table, proportions_to_counts
 from qmind_jax.people.fitting import Fit, fit, fit_map
 from qmind_jax.people.gaussian_prior import GaussianPrior
+from qmind_jax.people.hierarchy import HierarchicalFit, fit_hierarchy
+from qmind_jax.people.hyperprior import Hyperprior
 from qmind_jax.people.individuals import IndividualFits, fit_individuals
 from qmind_jax.people.likelihoods import AnswerLikelihood, RatingLikelihood
 from qmind_jax.people.mixed_trust import MixedTrust, mix
