@@ -7,13 +7,12 @@ import jax
 import numpy as np
 
 from qmind_jax.people.counts import draw_counts, numpy_generator
-from qmind_jax.people.fitting import Fit, check_effort
+from qmind_jax.people.fitting import STEPS, Fit, check_effort
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.population import check_range
 from qmind_jax.people.search import Problem, search
 
 RESTARTS = 4
-STEPS = 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +56,9 @@ class Bootstrap:
 def bootstrap(
     fit: Fit, *, key: jax.Array, replicates: int = 200, restarts: int = RESTARTS, steps: int = STEPS
 ) -> Bootstrap:
-    """Refit data sets simulated from a fit, all of them and all their starts in one call.
+    """Refit data sets simulated from a fit, all of them and all their starts together.
+
+    The refits run in the compiled program of the fit.
 
     Counts are drawn with the observed number of answers of every condition; after a squared loss, values
     with normal errors of the fit's mean square. The structure stays that of the fit.
@@ -81,7 +82,6 @@ def bootstrap(
     first = np.tile(fit.free, (replicates, 1))
     with jax.enable_x64(True):
         found = search(problem, start_key, data, first, None, restarts=restarts, steps=steps)
-    found = jax.tree.map(np.asarray, found)
     return Bootstrap(fit, problem.people(found.values), found.free, found.values, found.cells)
 
 

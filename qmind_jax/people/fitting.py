@@ -96,7 +96,8 @@ def fit(
 ) -> Fit:
     """Fit one person to data: the best of many starts, and of all structures of the family.
 
-    All starts of a structure run in one call. The fit works in double precision whatever JAX's default.
+    All starts of a structure run in one call, and one compiled program serves all data of a design. Fits
+    work in double precision whatever JAX's default.
 
     Args:
         family: A family with parameters, such as ``QuantumOrder``.
@@ -191,7 +192,7 @@ def best_of(
     one = {name: values[None] for name, values in data.items()}
     first = None if first is None else first[None]
     found = search(problem, key, one, first, penalty, restarts=restarts, steps=steps)
-    return np.asarray(found.free[0]), float(found.objective[0])
+    return found.free[0], float(found.objective[0])
 
 
 def describe(family: type[ParametricPerson], options: Mapping[str, Any]) -> str:

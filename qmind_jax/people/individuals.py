@@ -1,4 +1,4 @@
-"""Fits of every person of a group, all in one call."""
+"""Fits of every person of a group at once."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ def fit_individuals(
     loss: Loss = "multinomial",
     **options: Any,
 ) -> IndividualFits:
-    """Fit one person to each row of the data, in one call for all people and starts.
+    """Fit one person to each row of the data, thousands of people and starts in one call.
 
     Args:
         family: A family with parameters.
@@ -92,8 +92,7 @@ def fit_individuals(
     found, logliks = [], []
     with jax.enable_x64(True):
         for problem in problems:
-            each = search(problem, key, checked, None, None, restarts=restarts, steps=steps)
-            found.append(jax.tree.map(np.asarray, each))
+            found.append(search(problem, key, checked, None, None, restarts=restarts, steps=steps))
             logliks.append(problem.loglik(found[-1].objective, checked))
     best = int(np.argmax([loglik.sum() for loglik in logliks]))
     problem = problems[best]

@@ -32,6 +32,11 @@ _PACE_NEAR_THE_BEST = 0.1
 _SMALLEST_PROBABILITY = 1e-12
 _SMALLEST_MEAN_SQUARE = 1e-12
 
+_FEW_LANES = 64
+_MANY_LANES = 4096
+"""Starts, of one data set or of many, that one call of the compiled search takes. Two sizes suffice for all
+fits, so that no number of people, replicates or restarts compiles anything anew."""
+
 _TIE = 1e-6
 """Difference of the objective, a mean per observation, up to which two ends of a search are equally good."""
 
@@ -144,19 +149,19 @@ class Problem:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """The best that a search has found for every data set.
+    """Where a search has ended in every lane, or for every data set.
 
     Attributes:
-        free: Free vectors ``(sets, k)``.
+        free: Free vectors ``(sets, k)``; NumPy or JAX arrays of float64, like all that follows.
         objective: Mean negative log likelihood per answer, or mean squared error, ``(sets,)``.
         values: By free parameter, natural values ``(sets,)``.
         cells: By condition, predictions ``(sets, cells)``.
     """
 
-    free: jax.Array
-    objective: jax.Array
-    values: dict[str, jax.Array]
-    cells: dict[str, jax.Array]
+    free: Any
+    objective: Any
+    values: dict[str, Any]
+    cells: dict[str, Any]
 
 
 jax.tree_util.register_dataclass(Found, ["free", "objective", "values", "cells"], [])
@@ -198,26 +203,46 @@ def search(
         steps: Steps of Adam, with a learning rate that falls to 0 along a cosine.
     """
     sets = len(next(iter(data.values())))
-    uniform = numpy_generator(key).uniform(size=(sets, restarts, len(problem.names)))
-    return _search(problem, uniform, data, first, penalty, steps=steps)
+    lanes = sets * restarts
+    shape = (sets, restarts, len(problem.names))
+    near, given = np.zeros(shape[:2], bool), np.zeros(shape)
+    if first is not None:
+        near[:, 0], given[:, 0] = True, first
+    uniform = numpy_generator(key).uniform(size=shape)
+    columns = jax.tree.map(lambda leaf: leaf.reshape(lanes, *leaf.shape[2:]), (uniform, given, near))
+    repeated = {name: np.repeat(values, restarts, axis=0) for name, values in data.items()}
+    block = _FEW_LANES if lanes <= _MANY_LANES else _MANY_LANES
+    parts = []
+    for begin in range(0, lanes, block):
+        # The last block is filled up with its last lane, so that one program serves any number of lanes.
+        index = np.minimum(np.arange(begin, begin + block), lanes - 1)
+        part, counts = jax.tree.map(lambda leaf, index=index: leaf[index], (columns, repeated))
+        parts.append(_search_lanes(problem, *part, counts, penalty, steps=steps))
+    found = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:lanes].reshape(*shape[:2], -1), *parts)
+    # Mirror images of a person are equally good: the one that the first start leads to is kept.
+    reached = found.objective[..., 0]
+    best = np.argmin(np.concatenate([reached[:, :1] - _TIE, reached[:, 1:]], axis=1), axis=1)
+    found = jax.tree.map(lambda leaf: leaf[np.arange(sets), best], found)
+    values = {name: column[:, 0] for name, column in found.values.items()}
+    return Found(found.free, found.objective[:, 0], values, found.cells)
 
 
 @functools.partial(jax.jit, static_argnames=("problem", "steps"))
-def _search(
+def _search_lanes(
     problem: Problem,
     uniform: jax.Array,
+    given: jax.Array,
+    near: jax.Array,
     data: Data,
-    first: jax.Array | None,
     penalty: Penalty | None,
     *,
     steps: int,
 ) -> Found:
-    sets, restarts, k = uniform.shape
-    starts = problem.family.starts(uniform.reshape(-1, k), **dict(problem.options)).reshape(uniform.shape)
-    paces = jnp.ones((sets, restarts))
-    if first is not None:
-        starts, paces = starts.at[:, 0].set(first), paces.at[:, 0].set(_PACE_NEAR_THE_BEST)
+    """Adam from one start in every lane: a given one that is near the best, or one from random numbers."""
     optimiser = optax.adam(optax.cosine_decay_schedule(_LEARNING_RATE, steps))
+    drawn = problem.family.starts(uniform, **dict(problem.options))
+    starts = jnp.where(near[:, None], given, drawn)
+    paces = jnp.where(near, _PACE_NEAR_THE_BEST, 1.0)
 
     def run(start: jax.Array, pace: jax.Array, one: Data) -> Found:
         gradient = jax.jacfwd(lambda free: objective(problem, free, one, penalty)[0])
@@ -231,10 +256,7 @@ def _search(
         reached, (values, cells) = objective(problem, free, one, penalty)
         return Found(free, jnp.where(jnp.isnan(reached), jnp.inf, reached), values, cells)
 
-    found = jax.vmap(jax.vmap(run, (0, 0, None)))(starts, paces, data)
-    # Mirror images of a person are equally good: the one that the first start leads to is kept.
-    best = jnp.argmin(found.objective.at[:, 0].add(-_TIE), axis=1)
-    return jax.tree.map(lambda leaf: leaf[jnp.arange(sets), best], found)
+    return jax.vmap(run)(starts, paces, data)
 
 
 @dataclasses.dataclass(frozen=True)
