@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from qmind_jax.envs.trust_handover import ASK, HAND_OVER, SLOW, WAIT
-from qmind_jax.evaluation import evaluate, expected_calibration_error, stated_beliefs
+from qmind_jax.evaluation import evaluate, expected_calibration_error, optima, regret, stated_beliefs
 from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit, handover_population, vary_states
 from qmind_jax.people.mixed_trust import mix
 from qmind_jax.people.published import hard_domain
 from qmind_jax.people.trust import p_trust
-from qmind_jax.policies import QuestionLookahead, QuestionPlanner, TrustLookahead
+from qmind_jax.policies import QuestionLookahead, QuestionPlanner, TrustLookahead, TrustRule
 from qmind_jax.policies.optimal import clarification_optimum
+from qmind_jax.policies.trust_values import trust_values
 from qmind_jax.registry import make
 
 KEY = jax.random.key(0)
@@ -168,14 +169,43 @@ def test_the_planner_knows_how_sure_it_is_of_people_that_it_reckons_with():
         assert expected_calibration_error(probabilities, outcomes) < 0.03
 
 
-def test_looking_further_ahead_earns_more_from_a_known_person():
-    env, params = make("TrustHandover-v0")
-    mean = {
-        depth: float(evaluate(TrustLookahead.for_params(params, depth=depth), env, params, KEY, 8_000).mean)
-        for depth in (1, 2)
+@pytest.mark.parametrize(
+    ("env_id", "optimum"), [("TrustHandover-v0", -3.3368264), ("TrustHandoverRecovery-v0", 2.8934)]
+)
+def test_who_knows_the_person_earns_the_optimum(env_id, optimum):
+    env, params = make(env_id)
+    returns = evaluate(TrustLookahead.for_params(params, depth=1), env, params, KEY, 8_000)
+    assert abs(float(returns.mean) - optimum) < 4 * float(returns.standard_error)
+
+
+@pytest.mark.parametrize("kind", ["qubit", "markov", "beta", "mixed"])
+def test_what_it_expects_of_people_it_knows_is_close_to_their_optimum(kind):
+    key = jax.random.key(7)
+    families = {
+        "qubit": handover_population(key, 10),
+        "markov": handover_population(key, 10, "markov"),
+        "beta": BetaTrust(*jax.random.uniform(key, (4, 10), minval=0.1)),
     }
-    assert mean[1] == pytest.approx(-6.0, abs=1e-3), "one step ahead waiting is best"
-    assert -3.3368 - 0.5 < mean[2] < -3.3368 + 0.2
+    families["mixed"] = mix([person for people in list(families.values()) for person in people[:3]])
+    people = families[kind]
+    _, params = make("TrustHandoverRecovery-v0", people=people)
+    values = trust_values(people, params)
+    start = jax.vmap(people.initial_trust)(jnp.arange(len(people)))
+    best = optima(params)
+    np.testing.assert_allclose(values.of(start, jnp.int32(20)), best, atol=0.15)
+    np.testing.assert_array_equal(values.of(start, jnp.int32(0)), 0.0)
+
+
+def test_who_knows_the_population_comes_close_to_who_knows_everybody():
+    people = handover_population(jax.random.key(0), 32, "markov")
+    env, params = make("TrustHandoverRecovery-v0", people=people)
+    policies = {"infers": TrustLookahead.for_params(params), "rule": TrustRule.for_params(params)}
+    losses = {
+        name: regret(evaluate(policy, env, params, KEY, 4_096, balanced=True), optima(params))
+        for name, policy in policies.items()
+    }
+    assert -4 * float(losses["infers"].standard_error) < float(losses["infers"].mean) < 1.2
+    assert float(losses["rule"].mean) > 2.0
 
 
 # --- questions --------------------------------------------------------------------------------------

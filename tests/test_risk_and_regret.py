@@ -120,6 +120,11 @@ def test_one_optimum_per_person_is_needed():
     np.testing.assert_allclose(loss.per_episode, np.asarray(returns.person) + 1.0 + 6.0, rtol=1e-6)
 
 
+def test_the_optimum_of_hand_overs_is_that_of_the_person():
+    _, params = make("TrustHandover-v0")
+    np.testing.assert_allclose(optima(params), [-3.3368263996], atol=2e-5)
+
+
 def test_strange_parameters_have_no_optimum():
     with pytest.raises(TypeError, match="params must be ClarificationParams or TrustHandoverParams, got int"):
         optima(3)

@@ -11,6 +11,7 @@ from jax import lax
 from qmind_jax.environment import Environment
 from qmind_jax.evaluation.by_person import ByPerson, by_person
 from qmind_jax.evaluation.playing import start
+from qmind_jax.evaluation.risk import WorstPeople, worst_people
 from qmind_jax.policies.policy import Policy
 
 LANES = 8192
@@ -52,6 +53,10 @@ class Returns:
     def by_person(self) -> ByPerson:
         """Mean return of each person."""
         return by_person(self.per_episode, self.person, self.people)
+
+    def worst_people(self, share: float = 0.1) -> WorstPeople:
+        """Mean over the people of the lowest returns; see :func:`~qmind_jax.evaluation.worst_people`."""
+        return worst_people(self.per_episode, self.person, self.people, share)
 
     @property
     def per_episode_counts(self) -> dict[str, tuple[jax.Array, jax.Array]]:

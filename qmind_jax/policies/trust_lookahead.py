@@ -10,6 +10,7 @@ from qmind_jax.envs.trust_handover import ASK, SLOW, TrustHandoverParams
 from qmind_jax.people.trust import TrustingPerson, TrustState, p_trust
 from qmind_jax.policies.ablation import order_blind as blind_to_order
 from qmind_jax.policies.trust_rule import trust_after_step
+from qmind_jax.policies.trust_values import TrustValues, trust_values
 from qmind_jax.policies.weights import check_weights, normalised
 
 
@@ -36,21 +37,24 @@ class TrustLookahead:
 
     Every outcome and every answer reweights the people by how probable it was for each (Bayes' rule). The
     action is the best of an exact expectimax over the next ``depth`` steps, in which the belief is updated
-    too, so that what an action would tell is part of its value; after those steps the planner reckons with
-    idling (waiting or asking, whichever is cheaper) to the end. With one person it is a planner that knows
-    whom it has met; with as many steps as the episode has it would be the Bayes-adaptive optimum. Work grows
-    as ``P 7 ** (depth - 1)``.
+    too, so that what an action would tell is part of its value. After those steps the planner reckons as if
+    it knew who the person is: with the mean over the people of what the best policy for each would earn. With
+    depth 1 this is known as QMDP (Littman et al. 1995), and it never asks just to find out; with one person
+    it is the optimum but for interpolation; with as many steps as the episode has, the Bayes-adaptive
+    optimum. Work grows as ``P 7 ** depth``.
 
     Attributes:
         people: The P people that the robot reckons with, of any family: all that there are, or a sample.
         weights: Probability of each before anything has happened, ``(P,)``.
         params: Costs and horizon that the planner reckons with; its own ``people`` are not used.
+        values: What the best policy for each would earn from any state of trust on.
         depth: Steps to look ahead, at least 1.
     """
 
     people: TrustingPerson
     weights: jax.Array
     params: TrustHandoverParams
+    values: TrustValues
     depth: int = struct.field(pytree_node=False, default=2)
 
     @classmethod
@@ -66,7 +70,7 @@ class TrustLookahead:
         """The planner that knows the costs and the population.
 
         Args:
-            params: Parameters of the environment.
+            params: Parameters of the environment; ``n_steps`` must be concrete.
             people: The people to reckon with; those of the environment if None.
             weights: Probability of each, any scale, ``(P,)``; equal if None.
             depth: Steps to look ahead, at least 1.
@@ -79,13 +83,15 @@ class TrustLookahead:
         if depth < 1:
             raise ValueError(f"depth must be at least 1, got {depth}")
         people = params.people if people is None else people
+        people = blind_to_order(people) if order_blind else people
         size = len(people)
         equal = jnp.full(size, 1.0 / size)
         return cls(
-            people=blind_to_order(people) if order_blind else people,
+            people=people,
             weights=equal if weights is None else check_weights("weights", weights, size),
             # The planner reads costs and the horizon alone: no need to carry everybody about twice.
             params=params.replace(people=params.people[:1]),
+            values=trust_values(people, params),
             depth=depth,
         )
 
@@ -168,7 +174,6 @@ class TrustLookahead:
 
     def _value(self, weights: jax.Array, trust: TrustState, left: jax.Array, depth: int) -> jax.Array:
         if depth == 0:
-            idle = -jnp.minimum(self.params.wait_cost, self.params.ask_cost)
-            return weights.sum() * idle * left
+            return weights @ self.values.of(trust, jnp.maximum(left, 0))
         best = self._action_values(weights, trust, left, depth).max()
         return jnp.where(left > 0, best, 0.0)
