@@ -15,10 +15,11 @@ from qmind_jax.people.population import as_population
 from qmind_jax.policies.optimal.beliefs import belief_model
 from qmind_jax.policies.optimal.chunks import map_people, people_at_a_time
 from qmind_jax.policies.optimal.clarification_policy import ClarificationPolicy
-from qmind_jax.policies.optimal.expectimax import Actions, Costs, Judged, judge, plan
+from qmind_jax.policies.optimal.expectimax import Actions, ClarificationCosts, Judged, judge, plan
 from qmind_jax.policies.optimal.histories import AnswerCounts, Histories, HistoryTree, Repeats
+from qmind_jax.policies.optimal.memoryless import memoryless_plans
 
-Variant = Literal["full recall", "no repeats", "order blind"]
+Variant = Literal["full recall", "no repeats", "order blind", "memoryless"]
 
 
 @struct.dataclass
@@ -57,6 +58,7 @@ def clarification_optimum(
     *,
     variant: Variant = "full recall",
     memory_limit: int = 2**30,
+    max_searched: int = 100_000,
 ) -> ClarificationOptimum:
     """The exact optimum of ``Clarification`` for every person: expectimax over answer histories.
 
@@ -65,13 +67,16 @@ def clarification_optimum(
 
     Args:
         people: A population or one person; ``params.people`` is not looked at.
-        params: Costs and ``max_questions``.
+        params: ClarificationCosts and ``max_questions``.
         variant: What the agent may do.
             ``"full recall"``: everything; the optimum.
             ``"no repeats"``: ask every question at most once.
             ``"order blind"``: plan as if answers were independent, for ``people.order_free()``; the plan is
             judged with the people themselves.
+            ``"memoryless"``: act by a fixed function of the raw observation, the last answer to each
+            question. Found by a search in Python, so the people must not be traced.
         memory_limit: Bytes for the histories of the people who are solved at a time.
+        max_searched: Partial policies that the search for a memoryless one may look at, for each person.
 
     Raises:
         ValueError: If the histories of one person need more than ``memory_limit``, or a number or the variant
@@ -84,9 +89,11 @@ def clarification_optimum(
         raise ValueError(f"variant must be one of {get_args(Variant)}, got {variant!r}")
     costs = costs_of(params, people)
     depth = questions_before_truncation(params)
+    if variant == "memoryless":
+        return _memoryless_optimum(people, costs, depth, memory_limit, max_searched)
     planned_for = _order_free(people) if variant == "order blind" else people
     graph = history_graph(planned_for, params, depth, never_repeat=variant == "no repeats")
-    batch_size = batch_size_for(graph, people, memory_limit)
+    batch_size = people_at_a_time(require_memory(graph, people, memory_limit), memory_limit)
     histories = graph.build()
     judged, actions = _solve(
         people, planned_for, histories, costs, truncated=graph.depth == depth, batch_size=batch_size
@@ -101,12 +108,51 @@ def clarification_optimum(
     )
 
 
+def _memoryless_optimum(
+    people: AnsweringPerson, costs: ClarificationCosts, depth: int, memory_limit: int, max_searched: int
+) -> ClarificationOptimum:
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((people, costs))):
+        raise TypeError("people and costs must not be traced for variant 'memoryless'")
+    graph = HistoryTree(people.num_questions, depth)
+    batch_size = people_at_a_time(require_memory(graph, people, memory_limit), memory_limit)
+    histories = graph.build()
+    actions = memoryless_plans(people, histories, costs, max_searched)
+    judged = judge_plans(people, histories, costs, actions, batch_size=batch_size)
+    return ClarificationOptimum(
+        value=judged.value,
+        accuracy=judged.accuracy,
+        questions=judged.questions,
+        knows_intent=_knowing_the_intent(costs, depth),
+        actions=actions,
+        histories=histories,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("batch_size",))
+def judge_plans(
+    people: AnsweringPerson,
+    histories: Histories,
+    costs: ClarificationCosts,
+    actions: Actions,
+    *,
+    batch_size: int,
+) -> Judged:
+    """What everybody's plan is worth with them; differentiable in the people."""
+
+    def judge_one(pair: tuple[AnsweringPerson, Actions]) -> Judged:
+        person, plan_of_person = pair
+        model = belief_model(jax.tree.map(lambda leaf: leaf[None], person))
+        return judge(model, histories, costs, plan_of_person)
+
+    return map_people(judge_one, (people, actions), batch_size)
+
+
 @functools.partial(jax.jit, static_argnames=("truncated", "batch_size"))
 def _solve(
     people: AnsweringPerson,
     planned_for: AnsweringPerson,
     histories: Histories,
-    costs: Costs,
+    costs: ClarificationCosts,
     *,
     truncated: bool,
     batch_size: int,
@@ -122,14 +168,14 @@ def _solve(
     return map_people(solve, (people, planned_for), batch_size)
 
 
-def costs_of(params: ClarificationParams, people: AnsweringPerson) -> Costs:
+def costs_of(params: ClarificationParams, people: AnsweringPerson) -> ClarificationCosts:
     """The costs, checked unless traced, in the precision of the people."""
     dtype = jnp.finfo(jax.tree.leaves(people)[0].dtype).dtype
     values = {name: getattr(params, name) for name in ("ask_cost", "success_reward", "error_cost")}
     for name, value in values.items():
         if not isinstance(value, jax.core.Tracer):
             check_cost(name, value)
-    return Costs(*(jnp.asarray(value, dtype) for value in values.values()))
+    return ClarificationCosts(*(jnp.asarray(value, dtype) for value in values.values()))
 
 
 def questions_before_truncation(params: ClarificationParams) -> int:
@@ -141,7 +187,12 @@ def questions_before_truncation(params: ClarificationParams) -> int:
 
 
 def history_graph(
-    people: AnsweringPerson, params: ClarificationParams, depth: int, *, never_repeat: bool = False
+    people: AnsweringPerson,
+    params: ClarificationParams,
+    depth: int,
+    *,
+    never_repeat: bool = False,
+    one_person: bool = True,
 ) -> HistoryTree | AnswerCounts:
     """The smallest graph of histories that is known to hold the best plan.
 
@@ -150,6 +201,7 @@ def history_graph(
         params: The costs.
         depth: Answers of the longest histories.
         never_repeat: Whether each question may be asked once at most.
+        one_person: Whether it is known whom one asks.
     """
     num_questions = people.num_questions
     if isinstance(people, IndependentAnswers) and not never_repeat:
@@ -158,7 +210,8 @@ def history_graph(
     closing: frozenset[tuple[int, bool]] = frozenset()
     # Where time is worth something, nobody asks what tells nothing. Lüders' rule repeats an answer.
     if isinstance(people, ProjectiveAnswers) and _asking_never_pays(params):
-        closing = _closing_answers(people)
+        # An answer that says no more of what is meant can still say who the person is.
+        closing = _closing_answers(people) if one_person else closing
         repeats = "never" if never_repeat else "not at once"
     return HistoryTree(num_questions, depth, repeats, closing)
 
@@ -181,25 +234,28 @@ def _closing_answers(people: ProjectiveAnswers) -> frozenset[tuple[int, bool]]:
     return frozenset((q, answer) for answer in (False, True) for q in np.flatnonzero(yes if answer else no))
 
 
-def batch_size_for(graph: HistoryTree | AnswerCounts, people: AnsweringPerson, memory_limit: int) -> int:
-    """How many people can be solved together.
+def require_memory(
+    graph: HistoryTree | AnswerCounts, people: AnsweringPerson, memory_limit: int, *, together: int = 1
+) -> int:
+    """Bytes that the histories of one person need, or of some who are solved together.
 
     Raises:
-        ValueError: If the histories of one person do not fit.
+        ValueError: If that is more than ``memory_limit``.
     """
     sizes = graph.sizes()
     leaves = jax.tree.leaves(people)
     per_hypothesis = leaves[0].shape[-1] * people.num_hypotheses
     numbers = per_hypothesis * (2 * people.num_questions * max(sizes[:-1], default=0) + sizes[-1])
     numbers += sum(sizes) * (people.num_hypotheses + people.num_questions)
-    size = numbers * max(leaf.dtype.itemsize for leaf in leaves)
+    size = together * numbers * max(leaf.dtype.itemsize for leaf in leaves)
     if size > memory_limit:
         raise ValueError(
-            f"memory_limit must be at least {size} bytes, got {memory_limit}: the tree of one person has "
-            f"{sum(sizes)} histories of up to {graph.depth} answers to {people.num_questions} questions, for "
-            f"{people.num_hypotheses} hypotheses; lower max_questions or raise memory_limit"
+            f"memory_limit must be at least {size} bytes, got {memory_limit}: the tree has {sum(sizes)} "
+            f"histories of up to {graph.depth} answers to {people.num_questions} questions, for "
+            f"{people.num_hypotheses} hypotheses and {together} people at a time; lower max_questions or "
+            "raise memory_limit"
         )
-    return min(people_at_a_time(size, memory_limit), len(people))
+    return size
 
 
 def _order_free(people: AnsweringPerson) -> IndependentAnswers:
@@ -210,7 +266,7 @@ def _order_free(people: AnsweringPerson) -> IndependentAnswers:
     return people.order_free()
 
 
-def _knowing_the_intent(costs: Costs, depth: int) -> jax.Array:
+def _knowing_the_intent(costs: ClarificationCosts, depth: int) -> jax.Array:
     """Act at once, unless questions are paid for."""
     acted = jnp.maximum(costs.success, -costs.error)
     later = jnp.maximum(acted - depth * costs.ask, -(depth + 1) * costs.ask - costs.error)

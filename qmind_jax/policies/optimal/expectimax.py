@@ -13,7 +13,7 @@ hypothesis."""
 
 
 @struct.dataclass
-class Costs:
+class ClarificationCosts:
     """The numbers of ``ClarificationParams`` that a plan depends on, float scalars."""
 
     ask: jax.Array
@@ -37,7 +37,7 @@ class Judged:
 
 
 def plan(
-    model: BeliefModel, histories: Histories, costs: Costs, *, truncated: bool
+    model: BeliefModel, histories: Histories, costs: ClarificationCosts, *, truncated: bool
 ) -> tuple[jax.Array, Actions]:
     """The best plan and its expected return, a scalar.
 
@@ -70,7 +70,7 @@ def plan(
     return value[0], tuple(actions[::-1])
 
 
-def _best(weight: jax.Array, asked: jax.Array, costs: Costs) -> tuple[jax.Array, jax.Array]:
+def _best(weight: jax.Array, asked: jax.Array, costs: ClarificationCosts) -> tuple[jax.Array, jax.Array]:
     """Value and action of every history, from its weight ``(H, n)`` and the values of asking ``(Q, n)``.
 
     Of actions that are equally good up to rounding it takes acting before asking, then the first.
@@ -87,7 +87,7 @@ def _best(weight: jax.Array, asked: jax.Array, costs: Costs) -> tuple[jax.Array,
     return value, action.astype(jnp.int32)
 
 
-def judge(model: BeliefModel, histories: Histories, costs: Costs, actions: Actions) -> Judged:
+def judge(model: BeliefModel, histories: Histories, costs: ClarificationCosts, actions: Actions) -> Judged:
     """What a plan is worth, exactly; the person need not be the one that it was made for.
 
     Follows the answers to the questions that the plan asks, ``2 ** k`` histories of k answers.

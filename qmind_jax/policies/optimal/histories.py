@@ -69,13 +69,15 @@ class HistoryTree:
         self.closing = closing
 
     def sizes(self) -> list[int]:
-        """Number of histories of 0, 1, ... ``depth`` answers, without making them."""
+        """Number of histories of 0, 1, ... answers, without making them."""
         blocked, sizes = Counter({0: 1}), [1]
         for _ in range(self.depth):
             after: Counter[int] = Counter()
             for mask, number in blocked.items():
                 for question, yes in self._answers(mask):
                     after[self._blocked(mask, question, yes)] += number
+            if not after:
+                break
             blocked = after
             sizes.append(blocked.total())
         return sizes
@@ -90,6 +92,8 @@ class HistoryTree:
         for _ in range(self.depth):
             parent, question = np.nonzero((masks[:, None] & bits) == 0)
             count = len(parent)
+            if count == 0:
+                break
             children = np.full((len(masks), self.num_questions, 2), 2 * count, np.int32)
             children[parent, question] = np.arange(2 * count).reshape(count, 2)
             answer = np.tile([0, 1], count)
