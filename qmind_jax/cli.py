@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from qmind_jax import fits, runs
+from qmind_jax import fits, processes, runs
 from qmind_jax.names import unknown
 from qmind_jax.people.comparison import Comparison, Criterion
 from qmind_jax.people.ratings import TrustTrials, load_trust_ratings
@@ -25,6 +25,7 @@ from qmind_jax.training.checkpoint import train_with_checkpoints
 from qmind_jax.training.config import PPOConfig
 from qmind_jax.training.presets import PEOPLE_PRESET, PRESETS
 from qmind_jax.training.progress import TrainingProgress
+from qmind_jax.training.sharding import replicate, widest_mesh
 
 console = Console()
 
@@ -45,6 +46,9 @@ def train(
     episodes: int = 20_000,
     out: pathlib.Path | None = None,
     resume: bool = False,
+    coordinator: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
 ) -> None:
     """Train agents on simulated people; save a table, a plot, and checkpoints.
 
@@ -69,7 +73,15 @@ def train(
         episodes: Episodes per evaluation.
         out: Folder of the run; must not exist yet. By default a new one under runs/.
         resume: Go on with the interrupted run in --out, as it was made.
+        coordinator: For one training by several processes, each started with this same command: host:port of
+            process 0, reachable by all. --out must then name a folder that all of them share.
+        num_processes: How many processes there are.
+        process_id: Which of them this is, from 0.
     """
+    processes.join(coordinator, num_processes, process_id)
+    console.quiet = not processes.is_first()
+    if coordinator is not None and out is None:
+        raise ValueError("several processes need --out, a folder that all of them share")
     if episodes < 2:
         raise ValueError(f"episodes must be at least 2, got {episodes}")
     if resume:
@@ -82,6 +94,9 @@ def train(
         run = runs.load(out)
         if run.env_id != env_id:
             raise ValueError(f"the run in {out} is of {run.env_id}, not of {env_id}")
+    elif not processes.is_first():
+        processes.wait_for_all("the run has its folder")
+        run = runs.load(out)
     else:
         population = make_people(env_id, people, num_people, family, jax.random.key(seed))
         preset = PRESETS[env_id] if len(population) == 1 else PEOPLE_PRESET
@@ -94,6 +109,7 @@ def train(
             seeds,
             seed,
         )
+        processes.wait_for_all("the run has its folder")
     _train(run, episodes)
 
 
@@ -293,9 +309,19 @@ def _train(run: runs.Run, episodes: int) -> None:
         f"on {len(params.people)} simulated people ({type(params.people).__name__})"
     )
     keys = jax.random.split(jax.random.key(run.seed), run.seeds)
+    mesh = widest_mesh(run.seeds, config.lanes)
+    if jax.process_count() > 1 and mesh.size < jax.device_count():
+        raise ValueError(
+            f"{run.seeds} seeds and {config.lanes} lanes cannot be divided evenly among the "
+            f"{jax.device_count()} devices of all processes; change --seeds or --ppo lanes=..."
+        )
+    resume = f"python -m qmind_jax train {run.env_id} --out {shlex.quote(str(run.folder))} --resume"
     began = time.perf_counter()
     try:
-        with TrainingProgress(config.num_updates) as progress:
+        with (
+            processes.stop_together(resume),
+            TrainingProgress(config.num_updates, Console(stderr=True, quiet=console.quiet)) as progress,
+        ):
             result = train_with_checkpoints(
                 run.folder / "checkpoints",
                 keys,
@@ -303,14 +329,16 @@ def _train(run: runs.Run, episodes: int) -> None:
                 params,
                 config,
                 num_checkpoints=_CHECKPOINTS,
+                mesh=mesh if mesh.size > 1 else None,
                 report=progress,
             )
+            policy = jax.tree.map(np.asarray, replicate(result.policy, mesh))
+        if not processes.is_first():
+            return
         seconds = time.perf_counter() - began
-        returns = runs.compare(run, result.policy, episodes, jax.random.key(run.seed + 1))
+        returns = runs.compare(run, policy, episodes, jax.random.key(run.seed + 1))
     except KeyboardInterrupt:
-        folder = shlex.quote(str(run.folder))
-        print("\nstopped; the checkpoints so far are kept. Go on with")
-        print(f"  python -m qmind_jax train {run.env_id} --out {folder} --resume")
+        print(f"\nstopped; the checkpoints so far are kept. Go on with\n  {resume}")
         sys.exit(130)
     runs.write_results(run, result, returns, seconds, episodes)
     _print_returns(run, returns, episodes)

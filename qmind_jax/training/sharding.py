@@ -37,6 +37,25 @@ def training_mesh(seed_devices: int = 1, devices: Sequence[jax.Device] | None = 
     return Mesh(np.array(devices).reshape(seed_devices, -1), (SEEDS, LANES))
 
 
+def widest_mesh(seeds: int, lanes: int, devices: Sequence[jax.Device] | None = None) -> Mesh:
+    """The mesh of the most devices that seeds and lanes can be divided among evenly.
+
+    Seeds are divided first: they have nothing to tell each other, while lanes average their gradients.
+
+    Args:
+        seeds: Number of agents.
+        lanes: Number of lanes of each.
+        devices: As in :func:`training_mesh`.
+    """
+    devices = jax.devices() if devices is None else devices
+    return next(
+        training_mesh(parts, devices[:number])
+        for number in range(len(devices), 0, -1)
+        for parts in range(number, 0, -1)
+        if number % parts == 0 and seeds % parts == 0 and lanes % (number // parts) == 0
+    )
+
+
 def runner_shardings(runner: Any, mesh: Mesh) -> Any:
     """Where each array of a training state lives.
 
