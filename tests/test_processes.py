@@ -53,6 +53,7 @@ def history(run):
     return dict(np.load(run / "metrics.npz"))
 
 
+@pytest.mark.timeout(900)
 def test_a_job_survives_the_death_of_a_process_and_ends_as_one_process_would(environment, tmp_path):
     two_devices = {**environment, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     alone = tmp_path / "alone"
