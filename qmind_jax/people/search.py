@@ -32,10 +32,9 @@ _PACE_NEAR_THE_BEST = 0.1
 _SMALLEST_PROBABILITY = 1e-12
 _SMALLEST_MEAN_SQUARE = 1e-12
 
-_FEW_LANES = 64
-_MANY_LANES = 4096
-"""Starts, of one data set or of many, that one call of the compiled search takes. Two sizes suffice for all
-fits, so that no number of people, replicates or restarts compiles anything anew."""
+_BLOCKS = (8, 64, 4096)
+"""Numbers of starts, of one data set or of many, that one call of the compiled search takes. A few sizes
+suffice for all fits, so that new numbers of people, replicates or restarts seldom compile anything."""
 
 _TIE = 1e-6
 """Difference of the objective, a mean per observation, up to which two ends of a search are equally good."""
@@ -211,7 +210,7 @@ def search(
     uniform = numpy_generator(key).uniform(size=shape)
     columns = jax.tree.map(lambda leaf: leaf.reshape(lanes, *leaf.shape[2:]), (uniform, given, near))
     repeated = {name: np.repeat(values, restarts, axis=0) for name, values in data.items()}
-    block = _FEW_LANES if lanes <= _MANY_LANES else _MANY_LANES
+    block = max(size for size in _BLOCKS if size <= max(lanes, _BLOCKS[0]))
     parts = []
     for begin in range(0, lanes, block):
         # The last block is filled up with its last lane, so that one program serves any number of lanes.

@@ -76,6 +76,8 @@ class Scale:
 class BeliefWalk(ParametricPerson, PredictingPerson):
     """What all walks share: a subclass says how the opinion moves between ratings.
 
+    Fits of walks take seconds to minutes: give them fewer ``restarts`` and ``steps`` than the default.
+
     Predictions are NaN where the largest rate times the time exceeds some 10,000.
     """
 
