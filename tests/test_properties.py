@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qmind_jax import noise
 from qmind_jax.envs import Clarification, ClarificationParams, TrustHandover, TrustHandoverParams
-from qmind_jax.people import BetaTrust, MarkovTrust, ProjectiveAnswers, TrustQubit, handover_population
+from qmind_jax.people import BetaTrust, MarkovTrust, ProjectiveAnswers, TrustQubit, handover_population, mix
 from qmind_jax.people.population import as_population
 from qmind_jax.people.trust import p_trust
 from qmind_jax.quantum import norm_squared, projector
@@ -234,7 +234,10 @@ def test_the_bloch_vector_stays_in_the_disc_and_only_pure_people_on_its_rim(pers
         assert event in "YN" or after <= before + 1e-5
 
 
-@given(st.one_of(qubits, markovs, betas), events)
+mixed = st.one_of(qubits, markovs, betas).map(lambda person: mix([person])[0])
+
+
+@given(st.one_of(qubits, markovs, betas, mixed), events)
 def test_trust_is_a_probability_whatever_happens(person, word):
     z, x = path_of(person, word)
     assert np.all(np.isfinite(z) & np.isfinite(x))
