@@ -254,12 +254,13 @@ def test_answers_of_populations_give_uniform_ranks():
 
 @pytest.mark.slow
 def test_ratings_of_populations_give_uniform_ranks():
-    hyperprior = Hyperprior.of(MarkovTrust, mean_scale=1.0, spread_scale=0.8, noise_scale=0.15, down=0.2)
-    truth = draw_populations(hyperprior, people=6, key=jax.random.key(5), runs=200)
-    people = MarkovTrust.from_free(truth["free"].reshape(-1, 2), down=0.2)
-    outcomes = jax.random.bernoulli(jax.random.key(6), 0.6, (1200, 5))
-    noise = jnp.repeat(truth["noise"], 6)[:, None]
-    trials = trials_of(people, outcomes, noise, jax.random.key(7))
-    likelihood, heard = likelihood_of(hyperprior, trials, None)
-    heard = jax.tree.map(lambda leaf: leaf.reshape(200, 6, *leaf.shape[1:]), heard)
-    check_ranks(hyperprior, truth, heard, likelihood, warmup=300, draws=300)
+    runs, people, trials = 120, 4, 4
+    hyperprior = Hyperprior.of(BetaTrust, mean_scale=0.7, spread_scale=0.5, noise_scale=0.2, w_f=0.4)
+    truth = draw_populations(hyperprior, people=people, key=jax.random.key(5), runs=runs)
+    everybody = BetaTrust.from_free(truth["free"].reshape(-1, 2), w_f=0.4)
+    outcomes = jax.random.bernoulli(jax.random.key(6), 0.6, (runs * people, trials))
+    noise = jnp.repeat(truth["noise"], people)[:, None]
+    ratings = trials_of(everybody, outcomes, noise, jax.random.key(7))
+    likelihood, heard = likelihood_of(hyperprior, ratings, None)
+    heard = jax.tree.map(lambda leaf: leaf.reshape(runs, people, *leaf.shape[1:]), heard)
+    check_ranks(hyperprior, truth, heard, likelihood, warmup=200, draws=200)

@@ -271,7 +271,8 @@ def _trust_after(person: TrustingPerson, happened: jax.Array) -> jax.Array:
         trust = jax.tree.map(lambda new, old: jnp.where(event >= 0, new, old), after, trust)
         return trust, p_trust(trust)
 
-    return jax.lax.scan(step, people.initial_trust(0), happened)[1]
+    # Steps are so small that the turns of a loop would take longer than they.
+    return jax.lax.scan(step, people.initial_trust(0), happened, unroll=min(len(happened), 8))[1]
 
 
 def _per_person(name: str, values: Any, people: int, size: int | None = None) -> Any:
