@@ -165,7 +165,7 @@ def test_what_happens_in_hand_overs_is_counted():
     earned = count["hand_overs"] - count["failures"]
     np.testing.assert_allclose(returns.per_episode, earned - paid, atol=1e-4)
     assert 0 < count["failures"].sum() < count["hand_overs"].sum()
-    means = returns.per_episode_counts
+    means = returns.mean_counts
     assert float(means["asks"][0]) == pytest.approx(count["asks"].mean(), rel=1e-5)
     assert float(means["asks"][1]) == pytest.approx(count["asks"].std(ddof=1) / np.sqrt(3_000), rel=1e-4)
     # The same through a wrapper, whose state and observation are others.

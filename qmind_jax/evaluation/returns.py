@@ -59,7 +59,7 @@ class Returns:
         return worst_people(self.per_episode, self.person, self.people, share)
 
     @property
-    def per_episode_counts(self) -> dict[str, tuple[jax.Array, jax.Array]]:
+    def mean_counts(self) -> dict[str, tuple[jax.Array, jax.Array]]:
         """Mean of every count and its standard error, by name."""
         return {
             name: (count.mean(axis=-1), _standard_error(count.astype(self.per_episode.dtype)))
