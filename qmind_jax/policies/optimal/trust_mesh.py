@@ -1,5 +1,6 @@
 """Meshes over the states of trust, on which a value is known and between which it is interpolated."""
 
+import math
 from typing import Protocol
 
 import jax
@@ -61,7 +62,7 @@ class DiscMesh:
         self.rings = rings
         self.sectors = sectors
         self.num_nodes = (rings + 1) * sectors
-        self._angle = 2.0 * np.pi / sectors
+        self._angle = 2.0 * math.pi / sectors
 
     def nodes(self, dtype: jnp.dtype) -> tuple[jax.Array, jax.Array]:
         """Ring after ring from the centre, which occurs once per sector."""
@@ -78,9 +79,9 @@ class DiscMesh:
         along = z * jnp.cos(middle) + x * jnp.sin(middle)
         across = x * jnp.cos(middle) - z * jnp.sin(middle)
         is_centre = along < 1e-6
-        slope = across / jnp.where(is_centre, 1.0, along) / np.tan(self._angle / 2)
+        slope = across / jnp.where(is_centre, 1.0, along) / math.tan(self._angle / 2)
         turn = jnp.where(is_centre, 0.5, jnp.clip(0.5 * (1.0 + slope), 0.0, 1.0))
-        height = along * (self.rings / np.cos(self._angle / 2))
+        height = along * (self.rings / math.cos(self._angle / 2))
         ring = jnp.clip(jnp.floor(height), 0, self.rings - 1)
         rise = height - ring
         left = (ring * self.sectors + sector).astype(jnp.int32)
@@ -97,7 +98,7 @@ class DiscMesh:
         radial = jnp.abs(inner[:-1] - 2 * grid[:-1] + grid[1:])
         radial = jnp.concatenate([radial, radial[-1:]])
         # The chord between the neighbours on a ring passes a little inside the node between them.
-        sagitta = np.arange(self.rings + 1)[:, None] * (1.0 - np.cos(self._angle))
+        sagitta = jnp.arange(self.rings + 1)[:, None] * (1.0 - math.cos(self._angle))
         on_chord = grid - sagitta * (grid - inner)
         chordal = jnp.abs(jnp.roll(grid, 1, axis=1) + jnp.roll(grid, -1, axis=1) - 2 * on_chord)
         return 0.5 * (radial + chordal).ravel()
