@@ -294,7 +294,8 @@ def _print_trust(file: pathlib.Path, fitted: fits.TrustFits, num_people: int) ->
 
 def _print_order(file: pathlib.Path, comparison: Comparison) -> None:
     print(f"How well each family explains {file}")
-    table = Table("family", "log lik.", "k", "AIC", "BIC", "weight")
+    caption = f"k: fitted parameters; weight: share of belief by {comparison.criterion.upper()}"
+    table = Table("family", "log lik.", "k", "AIC", "BIC", "weight", caption=caption)
     for fitted, weight in zip(comparison.fits, comparison.weights, strict=True):
         scores = f"{fitted.loglik:.2f}", f"{fitted.k}", f"{fitted.aic:.2f}", f"{fitted.bic:.2f}"
         table.add_row(fitted.name, *scores, f"{weight:.3f}")

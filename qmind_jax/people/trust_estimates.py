@@ -100,13 +100,16 @@ def _predict_next(prior: GaussianPrior, variance: jax.Array, courses: RatedCours
     num_ratings = courses.ratings.shape[1]
     starts = scattered_starts(prior)
 
-    def prediction(course: RatedCourse, trial: jax.Array) -> jax.Array:
-        known = course._replace(seen=course.seen * (jnp.arange(num_ratings) <= trial))
-        reached = estimate(prior, variance, starts, known, steps=_STEPS)
-        return trust_course(prior.family, reached.free, course.robot_correct)[trial + 1]
+    def predict_trial(trial: jax.Array) -> jax.Array:
+        def prediction(course: RatedCourse) -> jax.Array:
+            known = course._replace(seen=course.seen * (jnp.arange(num_ratings) <= trial))
+            reached = estimate(prior, variance, starts, known, steps=_STEPS)
+            return trust_course(prior.family, reached.free, course.robot_correct)[trial + 1]
 
-    by_trial = jax.vmap(prediction, in_axes=(None, 0))
-    return jax.vmap(by_trial, in_axes=(0, None))(courses, jnp.arange(num_ratings - 1))
+        return jax.vmap(prediction)(courses)
+
+    # One trial after another: all at once, long courses of many people would need gigabytes.
+    return jax.lax.map(predict_trial, jnp.arange(num_ratings - 1)).T
 
 
 def trust_course(family: type[ParametricPerson], free: jax.Array, robot_correct: jax.Array) -> jax.Array:
