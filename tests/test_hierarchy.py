@@ -150,6 +150,21 @@ def test_people_are_drawn_towards_the_population(fitted):
     np.testing.assert_allclose(np.cov(people.to_free(rho=0.25).T), prior.covariance, atol=0.2)
 
 
+def test_both_forms_sample_one_posterior(fitted):
+    fit, _, counts = fitted
+    other = fit_hierarchy(
+        fit.hyperprior, counts, key=jax.random.key(9), chains=2, warmup=200, draws=200, centred=True
+    )
+    for name in ("mean", "spread"):
+        values = [np.asarray(getattr(f.populations, name)).reshape(-1, 2) for f in (fit, other)]
+        near = 0.3 * values[0].std(axis=0)
+        assert np.all(np.abs(values[0].mean(axis=0) - values[1].mean(axis=0)) < near), name
+    for name in ("p_a", "p_b"):
+        np.testing.assert_allclose(other.mean(name), fit.mean(name), atol=0.04)
+        for mine, theirs in zip(fit.interval(name), other.interval(name), strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=0.12)
+
+
 def test_predictions_and_single_people(fitted):
     fit, _, _ = fitted
     cells = fit.predict()
@@ -213,7 +228,7 @@ def draw_populations(hyperprior, people, key, runs):
     return {"mean": mean, "spread": spread, "correlation": correlation[:, None], "free": free, "noise": noise}
 
 
-def check_ranks(hyperprior, truth, heard, likelihood, warmup, draws):
+def check_ranks(hyperprior, truth, heard, likelihood, warmup, draws, centred=False):
     """Ranks of the truth among thinned draws, of all runs at once."""
     runs, thin = len(truth["mean"]), 10
     sample = jax.jit(
