@@ -157,12 +157,12 @@ def fit(
     key = jax.random.key(seed)
     if kind == "trust":
         fitted = fits.fit_trust(file)
-        _print_trust(file, fitted, num_people)
         files = fits.write_trust(folder, file, fitted, num_people, key)
+        _print_trust(file, fitted, num_people)
     else:
         comparison = fits.fit_order(file, criterion, key)
-        _print_order(file, comparison)
         files = fits.write_order(folder, file, comparison)
+        _print_order(file, comparison)
     for path in files:
         print(f"  {path}")
 
