@@ -186,7 +186,7 @@ def test_ratings_tell_their_noise_and_one_parameter_has_no_correlations():
     outcomes = jax.random.bernoulli(jax.random.key(1), 0.6, (20, 5))
     trials = trials_of(truth, outcomes, 0.07, jax.random.key(2))
     hyperprior = Hyperprior.of(BetaTrust, w_s=0.3, w_f=0.5)
-    fit = fit_hierarchy(hyperprior, trials, key=KEY, chains=2, warmup=150, draws=150)
+    fit = fit_hierarchy(hyperprior, trials, key=KEY, chains=2, warmup=150, draws=150, centred=True)
     assert "correlation" not in fit.r_hat and max(fit.r_hat.values()) < 1.1
     assert float(fit.noise.mean()) == pytest.approx(0.07, abs=0.015)
     assert np.abs(fit.mean("p0") - truth.p0).mean() < 0.05
@@ -231,9 +231,11 @@ def draw_populations(hyperprior, people, key, runs):
 def check_ranks(hyperprior, truth, heard, likelihood, warmup, draws, centred=False):
     """Ranks of the truth among thinned draws, of all runs at once."""
     runs, thin = len(truth["mean"]), 10
-    sample = jax.jit(
-        jax.vmap(lambda heard, key: sample_hierarchy(hyperprior, likelihood, heard, key[None], warmup, draws))
-    )(heard, jax.random.split(jax.random.key(8), runs))
+
+    def run(heard, key):
+        return sample_hierarchy(hyperprior, likelihood, heard, key[None], warmup, draws, centred)
+
+    sample = jax.jit(jax.vmap(run))(heard, jax.random.split(jax.random.key(8), runs))
     factor = sample.populations.factor
     drawn = {
         "mean": sample.populations.mean,
@@ -253,7 +255,8 @@ def check_ranks(hyperprior, truth, heard, likelihood, warmup, draws, centred=Fal
             p_value = uniformity(ranks)
             print(f"{name} {i}: p {p_value:.3f}")
             assert p_value > 0.002, f"{name} {i}"
-    assert float(sample.diverged.mean()) < 0.02
+    # So few people who say so little are a funnel for the centred form: a warning is due, and not more.
+    assert float(sample.diverged.mean()) < (0.1 if centred else 0.02)
 
 
 @pytest.mark.slow
@@ -268,7 +271,8 @@ def test_answers_of_populations_give_uniform_ranks():
 
 
 @pytest.mark.slow
-def test_ratings_of_populations_give_uniform_ranks():
+@pytest.mark.parametrize("centred", [False, True])
+def test_ratings_of_populations_give_uniform_ranks(centred):
     runs, people, trials = 120, 4, 4
     hyperprior = Hyperprior.of(BetaTrust, mean_scale=0.7, spread_scale=0.5, noise_scale=0.2, w_f=0.4)
     truth = draw_populations(hyperprior, people=people, key=jax.random.key(5), runs=runs)
@@ -278,4 +282,4 @@ def test_ratings_of_populations_give_uniform_ranks():
     ratings = trials_of(everybody, outcomes, noise, jax.random.key(7))
     likelihood, heard = likelihood_of(hyperprior, ratings, None)
     heard = jax.tree.map(lambda leaf: leaf.reshape(runs, people, *leaf.shape[1:]), heard)
-    check_ranks(hyperprior, truth, heard, likelihood, warmup=200, draws=200)
+    check_ranks(hyperprior, truth, heard, likelihood, warmup=200, draws=200, centred=centred)

@@ -193,7 +193,7 @@ def fit_hierarchy(
     chains: int = 4,
     warmup: int = 500,
     draws: int = 500,
-    centred: bool | None = None,
+    centred: bool = False,
 ) -> HierarchicalFit:
     """Sample the joint posterior of a population and all of its people.
 
@@ -206,9 +206,9 @@ def fit_hierarchy(
         chains: Independent chains, at least 2, or their agreement could not be told.
         warmup: Steps of adaptation, at least 100, that are thrown away.
         draws: Draws of each chain, at least 4.
-        centred: Which form to sample: people themselves (True), faster where each person says much, or their
-            standardised distances from the mean (False), safe where they say little. By default True for
-            ratings and False for counts. Both are forms of one posterior.
+        centred: Which form of the posterior to sample: standardised distances (False), safe where people are
+            few or say little, or people themselves (True), which gives several times as many effective draws
+            where there are dozens of people with some ten ratings each, but divergences where there are not.
 
     Raises:
         TypeError: If ``data`` are neither, or a family that does not trust is to explain ratings.
@@ -218,8 +218,6 @@ def fit_hierarchy(
         if value < smallest:
             raise ValueError(f"{name} must be at least {smallest}, got {value}")
     likelihood, heard = likelihood_of(hyperprior, data, design)
-    if centred is None:
-        centred = isinstance(likelihood, RatingLikelihood)
     keys = jax.random.split(key, chains)
     sample = sample_hierarchy(hyperprior, likelihood, heard, keys, warmup, draws, centred)
     return HierarchicalFit(
