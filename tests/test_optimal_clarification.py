@@ -227,7 +227,7 @@ def standard_deviations_from_monte_carlo(people, params, variant, episodes):
         return returns.mean, returns.standard_error
 
     keys = jax.random.split(jax.random.key(0), len(people))
-    mean, error = jax.jit(jax.vmap(play))(policies.actions, people, keys)
+    mean, error = jax.lax.map(lambda one: play(*one), (policies.actions, people, keys), batch_size=8)
     return np.asarray((mean - optimum.value) / error)
 
 

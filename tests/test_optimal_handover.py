@@ -144,7 +144,7 @@ def test_playing_the_policy_of_published_variants_exactly(person, costs, value, 
     assert played.mean == pytest.approx(value, abs=5.1e-5)
     optimum = handover_optimum(person, params)
     assert played.mean <= optimum.value[0] + optimum.error[0]
-    np.testing.assert_allclose([played.failures, *played.actions[[2, 3, 1]]], counts, atol=0.011)
+    np.testing.assert_allclose([played.failures, *played.actions[[2, 3, 1]]], counts, atol=0.02)
 
 
 def test_other_policies_earn_what_is_published():
@@ -247,7 +247,7 @@ def standard_deviations_from_monte_carlo(people, params, resolution, episodes):
         return returns.mean, returns.standard_error
 
     keys = jax.random.split(jax.random.key(1), len(people))
-    mean, error = jax.jit(jax.vmap(play))(policies, people, keys)
+    mean, error = jax.lax.map(lambda one: play(*one), (policies, people, keys), batch_size=8)
     return np.asarray((mean - optimum.value) / jnp.maximum(error, 1e-9))
 
 

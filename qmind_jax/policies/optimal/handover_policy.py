@@ -56,18 +56,19 @@ class HandoverPolicy:
         """
         n_steps = self.later.shape[0]
         layout = layout_for(type(self.people), n_steps, self.resolution)
-        later = self.later[jnp.clip(n_steps - 1 - time, 0, n_steps - 1)]
-        after = [
-            layout.at(self.people, state, later)
-            for state in (
-                self.people.after_outcome(trust, 0, True),
-                self.people.after_outcome(trust, 0, False),
-                self.people.after_answer(trust, 0, True),
-                self.people.after_answer(trust, 0, False),
-                self.people.after_wait(trust, 0),
-            )
-        ]
-        success, failure, yes, no, wait = after
+        left = jnp.clip(n_steps - 1 - time, 0, n_steps - 1)
+
+        def later(trust: TrustState) -> jax.Array:
+            place = layout.place(self.people, trust)
+            return jnp.sum(self.later[left, place.index] * place.weight)
+
+        success, failure, yes, no, wait = (
+            later(self.people.after_outcome(trust, 0, True)),
+            later(self.people.after_outcome(trust, 0, False)),
+            later(self.people.after_answer(trust, 0, True)),
+            later(self.people.after_answer(trust, 0, False)),
+            later(self.people.after_wait(trust, 0)),
+        )
         costs, p_fail = self.costs, 1.0 - p_trust(trust)
         success, failure = success + 1.0, failure - costs.fail
         return jnp.stack(

@@ -40,8 +40,8 @@ class TrustLayout(Protocol):
     def after_answer(self, yes: bool, values: jax.Array) -> jax.Array:
         """The value, for each node, of the state after an answer, ``(n,)`` or a scalar."""
 
-    def at(self, people: TrustingPerson, trust: TrustState, values: jax.Array) -> jax.Array:
-        """The value of any state of trust of a population of one, a scalar."""
+    def place(self, people: TrustingPerson, trust: TrustState) -> Blend:
+        """Any state of trust of a population of one as a mean of nodes."""
 
     def unevenness(self, values: jax.Array) -> jax.Array:
         """Bound, by node, on what interpolation of ``values`` is wrong by, ``(n,)``."""
@@ -83,7 +83,7 @@ class CountLayout:
         """Nothing changes."""
         return values
 
-    def at(self, people: BetaTrust, trust: TrustState, values: jax.Array) -> jax.Array:
+    def place(self, people: BetaTrust, trust: TrustState) -> Blend:
         """Counts the successes and failures that are behind the experience."""
         z, experience = trust
         start, start_experience = people.initial_trust(0)
@@ -95,7 +95,8 @@ class CountLayout:
         weights = [jnp.where(weight > 0, weight, jnp.inf) for weight in (people.w_s[0], people.w_f[0])]
         successes, failures = (jnp.rint(g / w).astype(int) for g, w in zip(gained, weights, strict=True))
         outcomes = jnp.clip(successes + failures, 0, self.n_steps)
-        return values[outcomes * (outcomes + 1) // 2 + jnp.clip(failures, 0, outcomes)]
+        node = outcomes * (outcomes + 1) // 2 + jnp.clip(failures, 0, outcomes)
+        return Blend(node[None], jnp.ones_like(z)[None])
 
     def unevenness(self, values: jax.Array) -> jax.Array:
         """Nothing is interpolated."""
@@ -177,25 +178,20 @@ class MeshLayout:
 
     def after_answer(self, yes: bool, values: jax.Array) -> jax.Array:
         """Certainty."""
-        return self._certain(values)[0 if yes else 1]
+        return values[self._num_waits + (1 if yes else 2)]
 
-    def at(self, people: TrustingPerson, trust: TrustState, values: jax.Array) -> jax.Array:
-        """Certainty is a node; everything else is interpolated in the mesh."""
-        between = self.mesh.locate(*trust).of(values[self._num_exact :])
+    def place(self, people: TrustingPerson, trust: TrustState) -> Blend:
+        """Certainty is a node; everything else lies in the mesh."""
         z, x = trust
-        certain = (jnp.abs(z) >= 1.0) & (x == 0.0)
-        return jnp.where(
-            certain, jnp.where(z > 0, self._certain(values)[0], self._certain(values)[1]), between
-        )
+        blend = self.mesh.locate(z, x)
+        is_certain = (jnp.abs(z) >= 1.0) & (x == 0.0)
+        certain = self._num_waits + jnp.where(z > 0, 1, 2)
+        return blend.replace(index=jnp.where(is_certain, certain, blend.index + self._num_exact))
 
     def unevenness(self, values: jax.Array) -> jax.Array:
         """That of the mesh."""
         exact, mesh = values[: self._num_exact], values[self._num_exact :]
         return jnp.concatenate([jnp.zeros_like(exact), self.mesh.unevenness(mesh)])
-
-    def _certain(self, values: jax.Array) -> jax.Array:
-        """The values of certain trust and of certain distrust."""
-        return values[self._num_waits + 1 : self._num_waits + 3]
 
 
 def _words(depth: int, waits: Waits) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
