@@ -13,9 +13,12 @@ from qmind_jax.people import (
     BetaTrust,
     IndependentAnswers,
     MarkovTrust,
+    MarkovWalk,
+    OpenSystemWalk,
     ProjectiveOrder,
     QuantumOrder,
     QuantumOrder4D,
+    QuantumWalk,
     SaturatedOrder,
     TrustQubit,
     default_domain,
@@ -45,6 +48,9 @@ def everybody(request, random_answering, random_qubits):
         "tied": AnchoringOrder([0.1, 0.2], [0.3, 0.4], [-0.5, 0.5], tied=True),
         "saturated": SaturatedOrder(*np.arange(12.0).reshape(6, 2)),
         "projective": ProjectiveOrder(np.eye(2), np.broadcast_to(np.diag([1.0, 0.0]), (2, 3, 2, 2))),
+        "walk": MarkovWalk([0.1, 0.2], [1.0, 2.0], n_states=7, n_categories=2, initial_width=0.25),
+        "quantum walk": QuantumWalk([-1.0, 2.0], [1.0, 2.0]),
+        "open walk": OpenSystemWalk([-1.0, 2.0], [1.0, 2.0], [0.5, 1.0]),
         "mixed": mix([TrustQubit(), MarkovTrust(0.1), BetaTrust(0.2)]),
     }
     return answering if many else {name: people[1] for name, people in answering.items()}

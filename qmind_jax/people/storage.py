@@ -20,6 +20,7 @@ from qmind_jax.people.order import (
 )
 from qmind_jax.people.population import Person
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
+from qmind_jax.people.walks import MarkovWalk, OpenSystemWalk, QuantumWalk
 
 VERSION = 1
 
@@ -38,6 +39,9 @@ _FAMILIES = {
         AnchoringOrder,
         SaturatedOrder,
         ProjectiveOrder,
+        MarkovWalk,
+        QuantumWalk,
+        OpenSystemWalk,
     )
 }
 
