@@ -326,6 +326,16 @@ def test_single_precision_is_within_its_error(family):
     assert np.all(got.error < 1e-3)
 
 
+def test_both_precisions_work_in_one_process():
+    # A horizon that no other test has, so that neither precision finds the layout of the other's making.
+    for enabled in (False, True, False):
+        with jax.enable_x64(enabled):
+            people = as_population(TrustQubit())
+            params = TrustHandoverParams(people=people, n_steps=6)
+            value = handover_optimum(people, params, resolutions=(COARSE,)).value
+        np.testing.assert_allclose(value, -0.558942, atol=2e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_thousands_of_people_take_less_than_a_minute(family):

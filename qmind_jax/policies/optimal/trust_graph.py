@@ -12,6 +12,9 @@ from qmind_jax.policies.optimal.trust_mesh import Blend, Mesh
 
 EVENTS = SUCCESS, FAILURE, WAIT = range(3)
 
+# Node numbers are int32 arrays of NumPy in both precisions: layouts are shared between them, and JAX remembers
+# for an array of int64 which of the two types it had first.
+
 
 @struct.dataclass
 class TrustGraph:
@@ -57,8 +60,8 @@ class CountLayout:
     def __init__(self, n_steps: int) -> None:
         self.n_steps = n_steps
         self.num_nodes = (n_steps + 1) * (n_steps + 2) // 2
-        here = np.arange(self.num_nodes)
-        outcomes = np.repeat(np.arange(n_steps + 1), np.arange(1, n_steps + 2))
+        here = np.arange(self.num_nodes, dtype=np.int32)
+        outcomes = np.repeat(np.arange(n_steps + 1, dtype=np.int32), np.arange(1, n_steps + 2))
         # The longest histories have no successors; they are reached when time is up.
         is_last = outcomes == n_steps
         success = np.where(is_last, here, here + outcomes + 1)
@@ -141,9 +144,12 @@ class MeshLayout:
             child[:, WAIT] = np.arange(len(child))
         # Per event: the nodes after which it leads between nodes, the nodes that it leads to elsewhere, and
         # where each node finds its successor when these are written before those.
-        self._between = [np.flatnonzero(child[:, event] < 0) for event in EVENTS]
+        child = child.astype(np.int32)
+        self._between = [np.flatnonzero(child[:, event] < 0).astype(np.int32) for event in EVENTS]
         self._nodes_after = [column[column >= 0] for column in child.T]
-        self._order = [np.argsort(np.argsort(column < 0, kind="stable")) for column in child.T]
+        self._order = [
+            np.argsort(np.argsort(column < 0, kind="stable")).astype(np.int32) for column in child.T
+        ]
 
     def graph(self, people: TrustingPerson) -> TrustGraph:
         """Start, certain trust, certain distrust, what follows them, then the mesh."""
@@ -215,7 +221,7 @@ def _words(depth: int, waits: Waits) -> tuple[list[tuple[np.ndarray, np.ndarray]
         allowed = np.stack([left > 0, left > 0, (left > 0) & may_wait], axis=1)
         parent, event = np.nonzero(allowed)
         children[-1][parent, event] = first + len(left) + np.arange(len(parent))
-        levels.append((first + parent, event))
+        levels.append(((first + parent).astype(np.int32), event))
         children.append(np.full((len(parent), len(EVENTS)), -1))
         first += len(left)
         left, waits_left = left[parent] - 1, waits_left[parent] - (event == WAIT)
