@@ -12,8 +12,8 @@ from qmind_jax.policies.optimal.trust_mesh import Blend, Mesh
 
 EVENTS = SUCCESS, FAILURE, WAIT = range(3)
 
-# Node numbers are int32 arrays of NumPy in both precisions: layouts are shared between them, and JAX remembers
-# for an array of int64 which of the two types it had first.
+# Node numbers are int32 arrays of NumPy in both precisions: layouts are shared between them, and JAX
+# remembers for an array of int64 which of the two types it had first.
 
 
 @struct.dataclass
