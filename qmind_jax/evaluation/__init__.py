@@ -14,3 +14,5 @@ from qmind_jax.evaluation.returns import Returns, evaluate
 from qmind_jax.evaluation.risk import WorstPeople, cvar, worst_people
 from qmind_jax.evaluation.scores import brier_score, log_loss, root_mean_square_error
 from qmind_jax.evaluation.stated_beliefs import StatedBeliefs, stated_beliefs
+from qmind_jax.evaluation.sweep import sweep
+from qmind_jax.evaluation.sweep_files import load_sweep, save_sweep
