@@ -17,7 +17,7 @@ from rich.table import Table
 from qmind_jax import fits, processes, runs
 from qmind_jax.names import unknown
 from qmind_jax.people.comparison import Comparison, Criterion
-from qmind_jax.people.ratings import TrustTrials, load_trust_ratings
+from qmind_jax.people.ratings import TrustTrials, load_trust_trials
 from qmind_jax.people.ratings_fit import TrustFamily, held_out_errors
 from qmind_jax.people.trust_comparison import FIRST_RATING, LAST_RATING
 from qmind_jax.registry import REGISTRY
@@ -249,7 +249,7 @@ def _keep_compilations() -> None:
 
 
 def _load_ratings(path: str) -> TrustTrials:
-    trials = load_trust_ratings(path)
+    trials = load_trust_trials(path)
     print(f"How well each family predicts people in {path}")
     table = Table("model", "held-out error")
     for name, error in sorted(held_out_errors(trials).items(), key=lambda item: item[1]):

@@ -12,7 +12,7 @@ import qmind_jax
 from qmind_jax.people.comparison import Comparison, Criterion, compare
 from qmind_jax.people.order import AnchoringOrder, BayesOrder, QuantumOrder, QuantumOrder4D, SaturatedOrder
 from qmind_jax.people.order_files import load_order_table
-from qmind_jax.people.ratings import load_trust_ratings
+from qmind_jax.people.ratings import load_trust_trials
 from qmind_jax.people.storage import save_people
 from qmind_jax.people.trust_comparison import TrustComparison, compare_trust_families
 from qmind_jax.people.trust_distribution import TRUST_FAMILIES
@@ -68,7 +68,7 @@ def fit_trust(path: pathlib.Path) -> TrustFits:
         FileNotFoundError: If there is no such file.
         ValueError: If it is no file of ratings, or cannot determine the parameters; the message names it.
     """
-    trials = load_trust_ratings(path)
+    trials = load_trust_trials(path)
     try:
         comparison = compare_trust_families(trials)
         fits = {family: fit_trust_population(trials, family) for family in TRUST_FAMILIES}

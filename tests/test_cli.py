@@ -648,7 +648,7 @@ def test_people_who_do_not_fit_the_environment_are_refused(run_cli, tmp_path):
     path = ratings(tmp_path / "ratings.csv")
     with pytest.raises(ValueError, match="ratings of trust do not say how people answer"):
         runs.population(
-            "Clarification-v0", str(path), 5, "qubit", jax.random.key(0), cli.load_trust_ratings(path)
+            "Clarification-v0", str(path), 5, "qubit", jax.random.key(0), cli.load_trust_trials(path)
         )
     assert not (tmp_path / "new").exists()
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit
-from qmind_jax.people.ratings import COLUMNS, RatingsError, load_trust_ratings
+from qmind_jax.people.ratings import COLUMNS, RatingsError, load_trust_trials
 from qmind_jax.people.ratings_fit import (
     fit_trust_family,
     held_out_errors,
@@ -78,7 +78,7 @@ def write(path, rows, columns=COLUMNS):
 @pytest.fixture
 def simulated(tmp_path):
     def make(family, **kwargs):
-        return load_trust_ratings(write(tmp_path / f"{family}.csv", simulated_rows(family, **kwargs)))
+        return load_trust_trials(write(tmp_path / f"{family}.csv", simulated_rows(family, **kwargs)))
 
     return make
 
@@ -96,7 +96,7 @@ def test_reads_ragged_trials_of_any_labels(tmp_path):
             ["zoe", 6, 1, 0.5, 0.875],  # rates anew before the next trial: .75 after .875
         ],
     )
-    trials = load_trust_ratings(path)
+    trials = load_trust_trials(path)
     assert trials.participants == ("ann", "zoe")
     assert trials.num_participants == 2
     assert trials.num_ratings == 4
@@ -121,7 +121,7 @@ def test_reads_ragged_trials_of_any_labels(tmp_path):
 )
 def test_sorts_whole_numbers_by_value_and_other_labels_as_text(tmp_path, labels, order):
     path = write(tmp_path / "ratings.csv", [[label, 0, 1, 0.5, 0.5] for label in labels])
-    assert load_trust_ratings(path).participants == order
+    assert load_trust_trials(path).participants == order
 
 
 @settings(max_examples=25, deadline=None)
@@ -133,8 +133,8 @@ def test_order_of_rows_and_columns_and_further_columns_do_not_matter(seed):
     order = rng.sample(range(6), 6)
     shuffled = [[[*row, "x, y"][j] for j in order] for row in rng.sample(rows, len(rows))]
     with tempfile.TemporaryDirectory() as folder:
-        expected = load_trust_ratings(write(pathlib.Path(folder) / "a.csv", rows))
-        found = load_trust_ratings(
+        expected = load_trust_trials(write(pathlib.Path(folder) / "a.csv", rows))
+        found = load_trust_trials(
             write(pathlib.Path(folder) / "b.csv", shuffled, [columns[j] for j in order])
         )
     assert found.participants == expected.participants
@@ -147,7 +147,7 @@ def test_byte_order_mark_blank_lines_and_line_ends_do_not_matter(tmp_path):
     for mark in (b"", b"\xef\xbb\xbf"):
         for end in ("\n", "\r\n", "\r"):
             path.write_bytes(mark + end.join(lines).encode())
-            trials = load_trust_ratings(path)
+            trials = load_trust_trials(path)
             np.testing.assert_array_equal(trials.trust_after, [[0.75, 0.25]])
             np.testing.assert_array_equal(trials.robot_correct, [[True, False]])
 
@@ -195,7 +195,7 @@ def test_errors_say_where_and_what_was_expected(tmp_path, lines, expected):
     path = tmp_path / "my ratings.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(RatingsError) as error:
-        load_trust_ratings(path)
+        load_trust_trials(path)
     for part in [str(path), *expected]:
         assert part in str(error.value)
     assert isinstance(error.value, ValueError)
@@ -205,12 +205,12 @@ def test_other_encodings_are_an_error_with_the_row(tmp_path):
     path = tmp_path / "ratings.csv"
     path.write_bytes("\n".join([*GOOD, "jürgen,0,1,0.5,0.5"]).encode("latin-1"))
     with pytest.raises(RatingsError, match=r"ratings\.csv, row 4: byte 0xfc is not UTF-8"):
-        load_trust_ratings(path)
+        load_trust_trials(path)
 
 
 def test_a_missing_file_is_named_with_the_columns_it_should_have(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.csv.*participant, trial, robot_correct"):
-        load_trust_ratings(tmp_path / "nowhere.csv")
+        load_trust_trials(tmp_path / "nowhere.csv")
 
 
 # --- fitting --------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_the_best_of_the_starts_is_kept(simulated):
 
 def test_padding_does_not_influence_the_fit(tmp_path):
     rows = [row for row in simulated_rows("markov") if row[1] < 10 - row[0] % 7]
-    trials = load_trust_ratings(write(tmp_path / "ragged.csv", rows))
+    trials = load_trust_trials(write(tmp_path / "ragged.csv", rows))
     assert trials.num_ratings == len(rows) < 200
     fit = fit_trust_family(trials, "markov")
     assert fit.num_ratings == len(rows)
@@ -285,7 +285,7 @@ def test_padding_does_not_influence_the_fit(tmp_path):
 
 def test_fit_in_double_precision(tmp_path):
     with jax.enable_x64(True):
-        trials = load_trust_ratings(write(tmp_path / "ratings.csv", simulated_rows("markov")))
+        trials = load_trust_trials(write(tmp_path / "ratings.csv", simulated_rows("markov")))
         assert trials.trust_after.dtype == jnp.float64
         fit = fit_trust_family(trials, "markov")
     np.testing.assert_allclose([*fit.parameters.values()], [0.15, 0.3], rtol=1e-7)
@@ -329,7 +329,7 @@ def test_held_out_errors_are_of_the_participants_left_out(simulated):
     reason=f"the ratings are not part of this project; {REAL_FILE} must name the file to check against them",
 )
 def test_real_ratings_give_the_published_errors_and_the_preset():
-    trials = load_trust_ratings(os.environ[REAL_FILE])
+    trials = load_trust_trials(os.environ[REAL_FILE])
     errors = held_out_errors(trials)
     published = {"beta": 0.0937, "markov": 0.0957, "qubit": 0.1130, "persistence": 0.1800}
     assert errors == pytest.approx(published, abs=1e-3)

@@ -9,7 +9,7 @@ import pytest
 
 from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit
 from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.ratings import TrustTrials, load_trust_ratings
+from qmind_jax.people.ratings import TrustTrials, load_trust_trials
 from qmind_jax.people.ratings_fit import held_out_errors
 from qmind_jax.people.trust_comparison import FIRST_RATING, LAST_RATING, compare_trust_families
 from qmind_jax.people.trust_distribution import TRUST_FAMILIES, TrustDistribution
@@ -287,7 +287,7 @@ def test_a_comparison_has_all_families_and_both_baselines():
     reason=f"the ratings are not part of this project; {REAL_FILE} must name the file to check against them",
 )
 def test_real_ratings_give_the_presets_and_the_errors_that_are_quoted():
-    trials = load_trust_ratings(os.environ[REAL_FILE])
+    trials = load_trust_trials(os.environ[REAL_FILE])
     for family, evidence in (("beta", 1292.4), ("markov", 1294.3), ("qubit", 1280.2)):
         fit, preset = fit_trust_population(trials, family), preset_distribution(f"trust_real_world_{family}")
         np.testing.assert_allclose(fit.mean, preset.mean, atol=2e-3)

@@ -25,7 +25,7 @@ from qmind_jax.people.posterior import Posterior
 from qmind_jax.people.predicting import Design, PredictingPerson
 from qmind_jax.people.published import default_domain, handover_population, hard_domain
 from qmind_jax.people.qq_equality import QQTest, qq_statistic, qq_test, rates
-from qmind_jax.people.ratings import RatingsError, TrustTrials, load_trust_ratings
+from qmind_jax.people.ratings import RatingsError, TrustTrials, load_trust_trials
 from qmind_jax.people.ratings_fit import (
     TrustFit,
     fit_trust_family,

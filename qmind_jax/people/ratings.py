@@ -71,7 +71,7 @@ class _Row(NamedTuple):
     trust_after: float
 
 
-def load_trust_ratings(path: str | pathlib.Path) -> TrustTrials:
+def load_trust_trials(path: str | pathlib.Path) -> TrustTrials:
     """Read trust ratings from a CSV file.
 
     The file is UTF-8, with or without a byte order mark, and its first line names the columns. Rows and
