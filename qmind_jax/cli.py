@@ -10,17 +10,19 @@ from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
+import pandas as pd
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from qmind_jax import fits, processes, runs
+from qmind_jax import fits, processes, runs, sweeps
 from qmind_jax.names import unknown
 from qmind_jax.people.comparison import Comparison, Criterion
 from qmind_jax.people.ratings import TrustTrials, load_trust_trials
 from qmind_jax.people.ratings_fit import TrustFamily, held_out_errors
 from qmind_jax.people.trust_comparison import FIRST_RATING, LAST_RATING
 from qmind_jax.registry import REGISTRY
+from qmind_jax.sweep_specs import load_spec
 from qmind_jax.training.checkpoint import train_with_checkpoints
 from qmind_jax.training.config import PPOConfig
 from qmind_jax.training.presets import PEOPLE_PRESET, PRESETS
@@ -30,6 +32,7 @@ from qmind_jax.training.sharding import replicate, widest_mesh
 console = Console()
 
 _CHECKPOINTS = 10
+_ROWS = 48
 
 
 def train(
@@ -167,6 +170,35 @@ def fit(
         print(f"  {path}")
 
 
+def sweep(
+    spec: Annotated[pathlib.Path, tyro.conf.Positional],
+    out: pathlib.Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Evaluate policies over a grid of people and costs; save a table and a heat map.
+
+    Args:
+        spec: File in TOML or JSON: environment, axes (lists of numbers, or from, to and number), policies
+            (names as in the tables of the command train); and if wanted episodes, seed, optimum (true: the
+            regret too), params, people, num_people, family.
+        out: Folder of the sweep; must not exist yet. By default a new one under sweeps/.
+        resume: Go on with the interrupted sweep in --out.
+    """
+    if resume and out is None:
+        raise ValueError("resume needs --out, the folder of the sweep to go on with")
+    described = load_spec(spec)
+    folder = out or sweeps.new_folder(described.environment)
+    try:
+        table = sweeps.run(spec, described, folder, resume=resume)
+    except KeyboardInterrupt:
+        command = f"sweep {shlex.quote(str(spec))} --out {shlex.quote(str(folder))} --resume"
+        print(f"\nstopped; what is done is kept. Go on with\n  python -m qmind_jax {command}")
+        sys.exit(130)
+    _print_sweep(table, f"{described.environment}: {described.episodes:,} episodes per row")
+    for path in sweeps.files_in(folder):
+        print(f"  {path}")
+
+
 def list_environments() -> None:
     """List the environments."""
     table = Table("environment", "what it is", title="qmind_jax environments")
@@ -233,7 +265,7 @@ def parse_assignments(kind: str, assignments: tuple[str, ...]) -> dict[str, Any]
 def main() -> None:
     """Run the command line; a mistake of the user ends in one clear line, not in a traceback."""
     _keep_compilations()
-    commands = {"fit": fit, "train": train, "evaluate": evaluate, "list": list_environments}
+    commands = {"fit": fit, "train": train, "evaluate": evaluate, "sweep": sweep, "list": list_environments}
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog="python -m qmind_jax")
     except (ValueError, TypeError, OSError) as error:
@@ -301,6 +333,21 @@ def _print_order(file: pathlib.Path, comparison: Comparison) -> None:
         table.add_row(fitted.name, *scores, f"{weight:.3f}")
     console.print(table)
     print(comparison.best.summary())
+
+
+def _print_sweep(table: pd.DataFrame, title: str) -> None:
+    axes = sweeps.axes_of(table)
+    scores = {"return ± s.e.": ("mean_return", "standard_error")}
+    if "regret" in table:
+        scores["regret ± s.e."] = ("regret", "regret_standard_error")
+    caption = f"the first {_ROWS} of {len(table):,} rows" if len(table) > _ROWS else None
+    shown = Table(*axes, "policy", title=title, caption=caption)
+    for heading in scores:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for row in table.head(_ROWS).to_dict("records"):
+        numbers = (f"{row[score]:.3f} ± {row[error]:.3f}" for score, error in scores.values())
+        shown.add_row(*(f"{row[name]:g}" for name in axes), row["policy"], *numbers)
+    console.print(shown)
 
 
 def _train(run: runs.Run, episodes: int) -> None:

@@ -38,7 +38,7 @@ def test_every_seed_is_thin_and_their_mean_is_bold(axes):
     assert first.get_linewidth() < mean.get_linewidth()
     assert first.get_alpha() < 0.5
     assert mean.get_alpha() is None
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["PPO, 2 seeds"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["PPO, 2 seeds, mean ± s.e."]
     assert "steps" in axes.get_xlabel()
     assert "return" in axes.get_ylabel()
 

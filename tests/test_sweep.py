@@ -82,7 +82,7 @@ class StoppedError(Exception):
 
 
 def stop_after(monkeypatch, chunks):
-    save, left = files.PartialFile.save, iter(range(chunks - 1))
+    save, left = files.PartialFile.save, iter(range(chunks))
 
     def save_and_stop(self, columns):
         save(self, columns)

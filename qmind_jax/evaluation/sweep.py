@@ -86,7 +86,11 @@ def sweep(
         described = _describe(env, grid, policies, key, params, episodes, optimum)
         partial = PartialFile(pathlib.Path(partial_file), described)
 
-    columns = (partial.load() if partial else None) or _no_points(len(policies), optimum)
+    columns = partial.load() if partial is not None else None
+    if columns is None:
+        columns = _no_points(len(policies), optimum)
+        if partial is not None:
+            partial.save(columns)
     done = len(columns["mean_return"])
     with _bar(progress) as bar:
         task = bar.add_task("sweep", total=len(points), completed=done)
