@@ -33,6 +33,7 @@ from qmind_jax.people.ratings_fit import (
     predict_trust,
     trust_population,
 )
+from qmind_jax.people.regions import CredibleRegion, PeopleWithin
 from qmind_jax.people.sampling import PeopleSource, Split, sample_people, split
 from qmind_jax.people.storage import load_people, save_people
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustingPerson, TrustQubit
