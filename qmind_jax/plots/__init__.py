@@ -9,4 +9,4 @@ from qmind_jax.plots.populations import hard_people_in_parameter_space, people_i
 from qmind_jax.plots.returns import reliability_diagram, returns_over_people
 from qmind_jax.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 from qmind_jax.plots.sweeps import sweep_curves, sweep_heat_map
-from qmind_jax.plots.trust import disc_grid, policy_on_disc, trust_disc, trust_over_time
+from qmind_jax.plots.trust import disc_grid, policy_on_disc, policy_over_time, trust_disc, trust_over_time

@@ -37,30 +37,33 @@ def posterior_over_answers(
     """
     mean = array_of("mean", mean, "answers + 1")
     heard = np.arange(len(mean))
-    for level in sorted(intervals, reverse=True):
+    for level, alpha in zip(
+        sorted(intervals, reverse=True), np.linspace(0.2, 0.45, len(intervals)), strict=True
+    ):
         if not 0.0 < level < 1.0:
             raise ValueError(f"intervals must be named by probabilities in (0, 1), got {level!r}")
         low, high = (array_of(f"intervals[{level!r}]", end, len(mean)) for end in intervals[level])
         label = f"{level:.0%} of belief"
-        axes.fill_between(heard, low, high, color=BLUE, alpha=0.25, linewidth=0, label=label)
+        axes.fill_between(heard, low, high, color=BLUE, alpha=alpha, linewidth=0, label=label)
     axes.plot(heard, mean, color=BLUE, linewidth=2.5, label="mean")
     if truth is not None:
         axes.axhline(truth, color=ORANGE, linestyle="--", linewidth=2, label=f"truth ({truth:.2f})")
     if yes is not None:
         yes = array_of("yes", yes, len(mean) - 1).astype(bool)
-        # Just above the picture, whatever its range.
-        above = axes.get_xaxis_transform()
+        # Along the upper edge, whatever the range.
+        edge = axes.get_xaxis_transform()
+        axes.margins(y=0.12)
         for kind, face, label in ((yes, "black", '"yes"'), (~yes, "white", '"no"')):
             place = heard[1:][kind]
             axes.scatter(
                 place,
-                np.full(place.size, 1.03),
+                np.full(place.size, 0.97),
                 s=18,
                 facecolors=face,
                 edgecolors="black",
                 linewidths=0.8,
-                transform=above,
-                clip_on=False,
+                transform=edge,
+                zorder=3,
                 label=label,
             )
     axes.set_xlim(0, max(len(mean) - 1, 1))

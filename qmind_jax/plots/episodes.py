@@ -45,7 +45,7 @@ def animate_episodes(
     draw_disc(axes)
     for name, colour in zip(names, ACTIONS, strict=False):
         axes.plot([], [], "o", color=colour, markeredgecolor=GREY, label=name)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
     tails = [axes.plot([], [], color=GREY, alpha=0.35, linewidth=1)[0] for _ in z]
     dots = axes.scatter(x[:, 0], z[:, 0], s=36, color="white", edgecolors=GREY, linewidths=0.8, zorder=3)
     colours = np.array(ACTIONS, object)

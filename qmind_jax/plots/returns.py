@@ -51,7 +51,7 @@ def returns_over_people(
 
 
 def reliability_diagram(
-    axes: Axes, confidence: np.ndarray, frequency: np.ndarray, count: np.ndarray, event: str = "yes"
+    axes: Axes, confidence: np.ndarray, frequency: np.ndarray, count: np.ndarray, event: str = 'a "yes"'
 ) -> Axes:
     """How often something happened against how probable it was said to be; the diagonal is honest.
 
@@ -90,8 +90,8 @@ def reliability_diagram(
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
     axes.set_aspect("equal")
-    axes.set_xlabel(f'predicted probability of "{event}"')
-    axes.set_ylabel(f'how often "{event}" happened')
+    axes.set_xlabel(f"predicted probability of {event}")
+    axes.set_ylabel("observed frequency")
     legend = axes.legend(loc="upper left", frameon=False)
     for handle in legend.legend_handles[1:]:
         handle.set_sizes([40])

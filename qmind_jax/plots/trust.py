@@ -10,6 +10,8 @@ from matplotlib.patches import Circle, Patch
 from qmind_jax.plots.checks import array_of
 from qmind_jax.plots.style import ACTIONS, COLOURS, GREY, open_frame
 
+_TICKS = (-1.0, -0.5, 0.0, 0.5, 1.0)
+
 
 def trust_disc(axes: Axes, z: np.ndarray, x: np.ndarray, labels: Sequence[str] = ()) -> Axes:
     """Paths of trust qubits on the Bloch disc: full trust at the top, full distrust at the bottom.
@@ -82,8 +84,41 @@ def policy_on_disc(axes: Axes, actions: np.ndarray, names: Sequence[str], legend
     image.set_clip_path(Circle((0.0, 0.0), 1.0, transform=axes.transData))
     draw_disc(axes)
     if legend:
-        handles = [Patch(facecolor=colour, label=name) for colour, name in zip(ACTIONS, names, strict=False)]
-        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False)
+        handles = _patches(names)
+        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
+    return axes
+
+
+def policy_over_time(
+    axes: Sequence[Axes], actions: np.ndarray, times: Sequence[int], names: Sequence[str]
+) -> Sequence[Axes]:
+    """What a policy does in every state of trust, as time passes.
+
+    Args:
+        axes: Where to draw, one for each time, side by side in a figure of constrained layout.
+        actions: Its actions, int ``(times, size, size)``; see :func:`policy_on_disc`.
+        times: Steps taken before.
+        names: Of the actions, at most four.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: If shapes do not fit, or an action has no name.
+    """
+    axes = list(axes)
+    actions = array_of("actions", actions, len(times), "size", "size")
+    if len(axes) != len(times):
+        raise ValueError(f"axes must be as many as times, {len(times)}, got {len(axes)}")
+    for i, (panel, at_once, time) in enumerate(zip(axes, actions, times, strict=True)):
+        policy_on_disc(panel, at_once, names, legend=False)
+        panel.set_title(f"after {time} steps")
+        if i:
+            panel.set_ylabel("")
+            panel.tick_params(labelleft=False)
+    axes[0].figure.legend(
+        handles=_patches(names), loc="outside lower center", ncols=len(names), frameon=False
+    )
     return axes
 
 
@@ -93,7 +128,9 @@ def draw_disc(axes: Axes) -> None:
     axes.plot(np.sin(angle), np.cos(angle), color=GREY, linewidth=1)
     axes.axhline(0.0, color=GREY, linewidth=0.5, linestyle=":")
     axes.set_xlabel("coherence x")
-    axes.set_ylabel("trust z: the probability of trust is (1 + z) / 2")
+    axes.set_ylabel("trust z, with P(trust) = (1 + z) / 2")
+    axes.set_xticks(_TICKS)
+    axes.set_yticks(_TICKS)
     axes.set_xlim(-1.08, 1.08)
     axes.set_ylim(-1.08, 1.08)
     axes.set_aspect("equal")
@@ -118,3 +155,7 @@ def trust_over_time(axes: Axes, trust: Mapping[str, np.ndarray]) -> Axes:
     axes.legend(frameon=False)
     open_frame(axes)
     return axes
+
+
+def _patches(names: Sequence[str]) -> list[Patch]:
+    return [Patch(facecolor=colour, label=name) for colour, name in zip(ACTIONS, names, strict=False)]
