@@ -192,7 +192,8 @@ def sweep(
         table = sweeps.run(spec, described, folder, resume=resume)
     except KeyboardInterrupt:
         command = f"sweep {shlex.quote(str(spec))} --out {shlex.quote(str(folder))} --resume"
-        print(f"\nstopped; what is done is kept. Go on with\n  python -m qmind_jax {command}")
+        advice = f"; what is done is kept. Go on with\n  python -m qmind_jax {command}"
+        print(f"\nstopped{advice if folder.exists() else ' before anything was done'}")
         sys.exit(130)
     _print_sweep(table, f"{described.environment}: {described.episodes:,} episodes per row")
     for path in sweeps.files_in(folder):

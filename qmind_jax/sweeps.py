@@ -72,6 +72,10 @@ def run(path: pathlib.Path, spec: SweepSpec, folder: pathlib.Path, *, resume: bo
             partial.unlink(missing_ok=True)
             folder.rmdir()
         raise ValueError(f"{path}: {error}") from error
+    except KeyboardInterrupt:
+        if not partial.exists():
+            folder.rmdir()
+        raise
     save_sweep(folder / _TABLE, table)
     draw(folder / _PICTURE, table, spec.environment)
     partial.unlink()

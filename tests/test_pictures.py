@@ -223,6 +223,7 @@ def test_the_best_policy_is_a_map_of_the_disc(figure, best_actions):
 def test_the_best_policy_over_time_has_a_panel_per_time_and_one_legend(figure, best_actions):
     actions, times = best_actions
     figure.set_size_inches(12, 4.5)
+    figure.set_layout_engine("compressed")
     panels = plots.policy_over_time(figure.subplots(1, 3), actions, times, ACTION_NAMES)
     assert [axes.get_title() for axes in panels] == [f"after {time} steps" for time in times]
     assert not any(axes.get_legend() for axes in panels)

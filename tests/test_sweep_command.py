@@ -131,6 +131,17 @@ def test_ctrl_c_keeps_what_is_done_and_the_sweep_can_go_on(run_cli, spec, tmp_pa
     assert sorted(file.name for file in folder.iterdir()) == ["sweep.csv", "sweep.png"]
 
 
+def test_ctrl_c_before_the_first_point_leaves_nothing(run_cli, spec, tmp_path, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("qmind_jax.sweeps.sweep", stop)
+    code, out, _ = run_cli(spec(), "--out", tmp_path / "out")
+    assert code == 130
+    assert "stopped before anything was done" in out
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -66,7 +66,7 @@ def posterior_over_answers(
                 zorder=3,
                 label=label,
             )
-    axes.set_xlim(0, max(len(mean) - 1, 1))
+    axes.margins(x=0.02)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("answers heard")
     axes.set_ylabel(name)

@@ -81,7 +81,7 @@ def sweep_heat_map(
     axes.figure.colorbar(image, ax=axes, label=score)
     for axis, numbers in ((axes.xaxis, x), (axes.yaxis, y)):
         step = -(-len(numbers) // _MOST_TICKS)
-        axis.set_ticks(np.arange(0, len(numbers), step), [f"{number:.4g}" for number in numbers[::step]])
+        axis.set_ticks(np.arange(0, len(numbers), step), [f"{number:.3g}" for number in numbers[::step]])
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
     if values.size <= _MOST_NUMBERS:

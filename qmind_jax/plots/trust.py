@@ -95,7 +95,8 @@ def policy_over_time(
     """What a policy does in every state of trust, as time passes.
 
     Args:
-        axes: Where to draw, one for each time, side by side in a figure of constrained layout.
+        axes: Where to draw, one for each time, side by side in a figure of compressed or constrained
+            layout.
         actions: Its actions, int ``(times, size, size)``; see :func:`policy_on_disc`.
         times: Steps taken before.
         names: Of the actions, at most four.
@@ -119,6 +120,8 @@ def policy_over_time(
     axes[0].figure.legend(
         handles=_patches(names), loc="outside lower center", ncols=len(names), frameon=False
     )
+    # Where shapes are fixed the layout settles only when it is done again.
+    axes[0].figure.draw_without_rendering()
     return axes
 
 
