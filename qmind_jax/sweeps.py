@@ -76,8 +76,9 @@ def run(path: pathlib.Path, spec: SweepSpec, folder: pathlib.Path, *, resume: bo
         if not partial.exists():
             folder.rmdir()
         raise
-    save_sweep(folder / _TABLE, table)
     draw(folder / _PICTURE, table, spec.environment)
+    # The table comes last: where it is, the sweep is finished.
+    save_sweep(folder / _TABLE, table)
     partial.unlink()
     return table
 

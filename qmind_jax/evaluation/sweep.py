@@ -78,7 +78,7 @@ def sweep(
     _check(policies, episodes)
     grid = grid_of(env, params, axes)
     points = grid.points
-    players = {name: _player(env, policy, grid.names, episodes, optimum) for name, policy in policies.items()}
+    players = [_player(env, policy, grid.names, episodes, optimum) for policy in policies.values()]
     size = _points_at_a_time(env, params, policies, key, episodes, memory_limit)
     size = min(size, -(-len(points) // _CHUNKS))
     partial = None
@@ -97,16 +97,7 @@ def sweep(
         while done < len(points):
             chunk = points[done : done + size]
             best = _optima_at(params, grid.names, chunk) if optimum else None
-            # The last chunk is filled up, so that one program serves all.
-            padded = np.pad(chunk, ((0, size - len(chunk)), (0, 0)), mode="edge")
-            filled = None if best is None else np.pad(best, ((0, size - len(chunk)), (0, 0)), mode="edge")
-            scores = [play(params, padded, filled, key) for play in players.values()]
-            news = {
-                name: np.stack([np.asarray(score[name], float)[: len(chunk)] for score in scores], axis=1)
-                for name in scores[0]
-            }
-            if best is not None:
-                news["optimum"] = np.repeat(best.mean(axis=1, dtype=float)[:, None], len(policies), axis=1)
+            news = _scores(players, params, chunk, best, key, size)
             columns = {name: np.concatenate([columns[name], news[name]]) for name in columns}
             done += len(chunk)
             if partial is not None:
@@ -154,6 +145,30 @@ def _player(
 
     # Weights of a network are an argument of the program, not a part of it.
     return lambda *arguments: play(None if made else policy, *arguments)
+
+
+def _scores(
+    players: list[Callable[..., dict[str, jax.Array]]],
+    params: Any,
+    points: np.ndarray,
+    best: np.ndarray | None,
+    key: jax.Array,
+    size: int,
+) -> dict[str, np.ndarray]:
+    """Columns of a chunk of points, float64 ``(points, policies)`` each."""
+
+    def filled(rows: np.ndarray) -> np.ndarray:
+        """The last chunk has the size of all others, so that one program serves them all."""
+        return np.pad(rows, ((0, size - len(rows)), (0, 0)), mode="edge")
+
+    scores = [play(params, filled(points), None if best is None else filled(best), key) for play in players]
+    columns = {
+        name: np.stack([np.asarray(score[name], float)[: len(points)] for score in scores], axis=1)
+        for name in scores[0]
+    }
+    if best is not None:
+        columns["optimum"] = np.tile(best.mean(axis=1, keepdims=True, dtype=float), len(players))
+    return columns
 
 
 def _optima_at(params: Any, names: tuple[str, ...], points: np.ndarray) -> np.ndarray:
