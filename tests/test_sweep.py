@@ -1,5 +1,6 @@
 """Sweeps: what stands in the table, that no chunk or interruption changes it, files, and mistakes."""
 
+import dataclasses
 import itertools
 import re
 
@@ -14,6 +15,7 @@ from qmind_jax.evaluation import evaluate, load_sweep, optima, regret, save_swee
 from qmind_jax.evaluation import sweep_files as files
 from qmind_jax.people import MarkovTrust, ProjectiveAnswers
 from qmind_jax.policies import Constant, QuestionPlanner, TrustRule
+from qmind_jax.training import PPOConfig, train
 
 KEY = jax.random.key(0)
 AXES = {"fail_cost": (1.0, 4.0), "people.up": (0.1, 0.3, 0.6)}
@@ -72,6 +74,23 @@ def test_people_who_answer_questions_can_be_swept_by_costs():
     assert isinstance(params.people, ProjectiveAnswers)
     assert np.all(table.regret > -4 * table.regret_standard_error)
     np.testing.assert_allclose(table.optimum, [-1.3234, -1.6108], atol=1e-3)
+
+
+def test_trained_agents_are_swept_in_the_environment_they_know(trusting, tmp_path):
+    env, params = trusting
+    config = PPOConfig(lanes=4, minibatches=1, features=8, rollout_steps=20, epochs=1, total_steps=80)
+    agents = train(jax.random.split(KEY, 2), env, params, config).policy
+    policies = {f"agent {i}": jax.tree.map(lambda leaf, i=i: leaf[i], agents) for i in range(2)}
+    wrapped = config.wrap(env)
+    path, axes = tmp_path / "partial.npz", {"fail_cost": (1.0, 4.0)}
+    table = run(wrapped, params, axes=axes, policies=policies, partial_file=path)
+    for row in table.to_dict("records"):
+        here = params.replace(fail_cost=jnp.float32(row["fail_cost"]))
+        expected = evaluate(policies[row["policy"]], wrapped, here, KEY, 40).mean
+        np.testing.assert_allclose(row["mean_return"], expected, rtol=1e-4)
+    other = dataclasses.replace(config, previous_reward=not config.previous_reward).wrap(env)
+    with pytest.raises(ValueError, match="differs in: environment"):
+        run(other, params, axes=axes, policies=policies, partial_file=path)
 
 
 # --- chunks and interruptions -------------------------------------------------------------------------

@@ -78,15 +78,14 @@ def sweep(
     _check(policies, episodes)
     grid = grid_of(env, params, axes)
     points = grid.points
-    players = [_player(env, policy, grid.names, episodes, optimum) for policy in policies.values()]
-    size = _points_at_a_time(env, params, policies, key, episodes, memory_limit)
-    size = min(size, -(-len(points) // _CHUNKS))
-    partial = None
+    partial, columns = None, None
     if partial_file is not None:
         described = _describe(env, grid, policies, key, params, episodes, optimum)
         partial = PartialFile(pathlib.Path(partial_file), described)
-
-    columns = partial.load() if partial is not None else None
+        columns = partial.load()
+    size = _points_at_a_time(env, params, policies, key, episodes, memory_limit)
+    size = min(size, -(-len(points) // _CHUNKS))
+    players = [_player(env, policy, grid.names, episodes, optimum) for policy in policies.values()]
     if columns is None:
         columns = _no_points(len(policies), optimum)
         if partial is not None:
