@@ -1,4 +1,5 @@
 """Training of agents inside one ``jit``."""
 
 from qmind_jax.training.config import PPOConfig
+from qmind_jax.training.hard_people import HardTraining, train_against_hard_people
 from qmind_jax.training.ppo import TrainResult, train
