@@ -26,6 +26,7 @@ from qmind_jax.policies.optimal.beliefs import belief_model
 from qmind_jax.policies.optimal.clarification import costs_of
 from qmind_jax.policies.optimal.expectimax import judge
 from qmind_jax.policies.optimal.histories import HistoryTree
+from qmind_jax.registry import make
 
 # Values of the published domain for ten seeds: optimum, without repeats, order-blind plan.
 PUBLISHED = {
@@ -318,6 +319,12 @@ def test_a_thousand_people_take_less_than_a_minute(random_answering):
 # --- wrong input ---------------------------------------------------------------------------------------
 
 
+def test_the_params_of_an_environment_serve_inside_jit():
+    _, params = make("Clarification-v0", max_questions=3)
+    value = jax.jit(lambda people: clarification_optimum(people, params).value)(default_domain())
+    np.testing.assert_allclose(value, -1.6107759820, atol=1e-6)
+
+
 def test_wrong_input_is_refused_by_name():
     person = default_domain()
     params = params_for(person)
@@ -329,6 +336,8 @@ def test_wrong_input_is_refused_by_name():
         clarification_optimum(person, params.replace(ask_cost=np.nan))
     with pytest.raises(TypeError, match="people must be one of"):
         clarification_optimum(TrustQubit(), TrustHandoverParams(people=TrustQubit()))
+    with pytest.raises(TypeError, match="params must be ClarificationParams, got TrustHandoverParams"):
+        clarification_optimum(person, TrustHandoverParams(people=TrustQubit()))
     with pytest.raises(TypeError, match="max_questions must be a concrete integer"):
         jax.jit(lambda n: clarification_optimum(person, params.replace(max_questions=n)).value)(3)
     with pytest.raises(TypeError, match="must not be traced for variant 'memoryless'"):

@@ -9,7 +9,7 @@ import pytest
 
 from qmind_jax.envs import TrustHandover, TrustHandoverParams
 from qmind_jax.evaluation import evaluate
-from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit, handover_population
+from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit, handover_population, mix
 from qmind_jax.people.population import as_population
 from qmind_jax.policies import TrustRule
 from qmind_jax.policies.optimal import (
@@ -347,6 +347,16 @@ def test_thousands_of_people_take_less_than_a_minute(family):
 
 
 # --- wrong input ----------------------------------------------------------------------------------------
+
+
+def test_people_of_several_families_have_the_optima_of_their_families():
+    people = mix([TrustQubit(), MarkovTrust(), TrustQubit(phi0=1.0)])
+    params = TrustHandoverParams(people=people, n_steps=6)
+    optimum = handover_optimum(people, params, resolutions=(COARSE,))
+    qubits = handover_optimum(people.only(TrustQubit), params, resolutions=(COARSE,))
+    markov = handover_optimum(MarkovTrust(), params, resolutions=(COARSE,))
+    np.testing.assert_array_equal(optimum.value, [qubits.value[0], markov.value[0], qubits.value[1]])
+    np.testing.assert_array_equal(optimum.error, [qubits.error[0], markov.error[0], qubits.error[1]])
 
 
 def test_wrong_input_is_refused_by_name():

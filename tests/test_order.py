@@ -170,3 +170,18 @@ def test_populations_of_one_structure():
     assert people.predict()["AB"].shape == (2, 4)
     with pytest.raises(ValueError, match="other ranks"):
         stack([QuantumOrder(), QuantumOrder(ranks=(1, 2))])
+
+
+@pytest.mark.parametrize("cells", [[0, 0, 0, 0], [-1, 2, 3, 4], [np.nan, 2, 3, 4], [np.inf, 0, 0, 0]])
+@pytest.mark.parametrize("statistic", [rates, qq_statistic])
+def test_tables_that_are_no_counts_have_no_rates(statistic, cells):
+    with pytest.raises(
+        ValueError, match="the table must hold finite numbers of at least 0, not all 0, in 'AB'"
+    ):
+        statistic({"AB": cells, "BA": [1, 2, 3, 4]})
+
+
+def test_pooled_the_most_unequal_orders_differ():
+    extreme = {"AB": [5, 0, 0, 0], "BA": [0, 5, 0, 0]}
+    assert qq_test(extreme).z == 0.0
+    assert qq_test(extreme, pooled=True).p_value < 0.01

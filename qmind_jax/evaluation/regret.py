@@ -4,7 +4,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from qmind_jax.envs.clarification import ClarificationParams
@@ -12,7 +11,6 @@ from qmind_jax.envs.trust_handover import TrustHandoverParams
 from qmind_jax.evaluation.by_person import ByPerson, by_person
 from qmind_jax.evaluation.returns import Returns
 from qmind_jax.evaluation.risk import WorstPeople, worst_people
-from qmind_jax.people.mixed_trust import MixedTrust
 from qmind_jax.policies.optimal import clarification_optimum, handover_optimum
 
 
@@ -89,18 +87,5 @@ def optima(params: Any, **options: Any) -> jax.Array:
     if isinstance(params, ClarificationParams):
         return clarification_optimum(params.people, params, **options).value
     if isinstance(params, TrustHandoverParams):
-        return _handover_optima(params, **options)
+        return handover_optimum(params.people, params, **options).value
     raise TypeError(f"params must be ClarificationParams or TrustHandoverParams, got {type(params).__name__}")
-
-
-def _handover_optima(params: TrustHandoverParams, **options: Any) -> jax.Array:
-    people = params.people
-    if not isinstance(people, MixedTrust):
-        return handover_optimum(people, params, **options).value
-    values = jnp.zeros(len(people))
-    for index, family in enumerate(people.families):
-        (members,) = np.nonzero(np.asarray(people.family) == index)
-        if members.size:
-            optimum = handover_optimum(people.only(family), params, **options)
-            values = values.at[members].set(optimum.value)
-    return values

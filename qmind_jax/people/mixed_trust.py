@@ -59,8 +59,8 @@ class MixedTrust(TrustingPerson):
     _person_ndims = dict.fromkeys(("family", "initial", "success", "failure", "memory"), 0)
     _integers = frozenset({"family"})
 
-    def only(self, family: type[FamilyType]) -> FamilyType:
-        """The people of one family, in their order, as a population of that family.
+    def members(self, family: type[TrustingPerson]) -> np.ndarray:
+        """Indices of the people of one family, in their order.
 
         Raises:
             ValueError: If there is no such family.
@@ -71,7 +71,18 @@ class MixedTrust(TrustingPerson):
             raise ValueError(f"family must be one of {names}, got {family!r}")
         if isinstance(self.family, jax.core.Tracer):
             raise TypeError("the people of one family cannot be taken inside jit")
-        chosen = self[np.asarray(self.family) == self.families.index(family)]
+        if not self.is_population:
+            raise TypeError(f"one person has no members, got {self!r}")
+        return np.flatnonzero(np.asarray(self.family) == self.families.index(family))
+
+    def only(self, family: type[FamilyType]) -> FamilyType:
+        """The people of one family, in their order, as a population of that family.
+
+        Raises:
+            ValueError: If there is no such family.
+            TypeError: If this is one person, or inside ``jit``, where their number is not known.
+        """
+        chosen = self[self.members(family)]
         return family(**{name: getattr(chosen, column) for name, column in _COLUMNS[family].items()})
 
     def average(self) -> Self:

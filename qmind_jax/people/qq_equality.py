@@ -24,7 +24,8 @@ class QQTest:
 
     Attributes:
         q: The QQ statistic of the proportions, 0 under the equality.
-        z: ``q`` over its standard error; 0 if the standard error is.
+        z: ``q`` over its standard error; 0 if the standard error is, as when everybody answers alike in each
+            order. Pooled, two such orders that differ have a standard error.
         p_value: Two-sided, from the normal distribution.
     """
 
@@ -40,7 +41,7 @@ def rates(table: Table) -> jax.Array:
         table: Counts or probabilities, each of shape ``(..., 4)``.
 
     Raises:
-        ValueError: If a condition or a cell is missing.
+        ValueError: If a condition or a cell is missing, or the cells of one order are no counts or all 0.
     """
     ab, ba = _proportions(table)
     return jnp.stack(
@@ -61,7 +62,7 @@ def qq_statistic(table: Table) -> jax.Array:
         table: Counts or probabilities, each of shape ``(..., 4)``.
 
     Raises:
-        ValueError: If a condition or a cell is missing.
+        ValueError: If a condition or a cell is missing, or the cells of one order are no counts or all 0.
     """
     ab, ba = _proportions(table)
     return ab[..., 1] + ab[..., 2] - ba[..., 1] - ba[..., 2]
@@ -105,4 +106,10 @@ def _proportions(table: Table) -> tuple[jax.Array, jax.Array]:
     for order, cells in zip(("AB", "BA"), pair, strict=True):
         if cells.ndim == 0 or cells.shape[-1] != 4:
             raise ValueError(f"the table must have four cells in {order!r}, got shape {cells.shape}")
+        if isinstance(cells, jax.core.Tracer):
+            continue
+        if not np.all(np.isfinite(cells)) or np.any(cells < 0) or np.any(np.sum(cells, axis=-1) == 0):
+            raise ValueError(
+                f"the table must hold finite numbers of at least 0, not all 0, in {order!r}; got {cells}"
+            )
     return tuple(cells / jnp.sum(cells, axis=-1, keepdims=True) for cells in pair)

@@ -85,6 +85,8 @@ def clarification_optimum(
     """
     people = as_population(people)
     check_people(people, AnsweringPerson)
+    if not isinstance(params, ClarificationParams):
+        raise TypeError(f"params must be ClarificationParams, got {type(params).__name__}")
     if variant not in get_args(Variant):
         raise ValueError(f"variant must be one of {get_args(Variant)}, got {variant!r}")
     costs = costs_of(params, people)
@@ -221,7 +223,9 @@ def _asking_never_pays(params: ClarificationParams) -> bool:
     numbers = (params.ask_cost, params.success_reward, params.error_cost)
     if any(isinstance(number, jax.core.Tracer) for number in numbers):
         return False
-    return bool(np.all(params.ask_cost >= 0) and np.all(params.success_reward >= -params.error_cost))
+    # As NumPy arrays: inside jit, arithmetic on concrete JAX arrays would be traced.
+    ask_cost, success_reward, error_cost = map(np.asarray, numbers)
+    return bool(np.all(ask_cost >= 0) and np.all(success_reward >= -error_cost))
 
 
 def _closing_answers(people: ProjectiveAnswers) -> frozenset[tuple[int, bool]]:

@@ -10,6 +10,7 @@ from flax import struct
 
 from qmind_jax.envs.checks import check_cost, check_count, check_fraction, check_people
 from qmind_jax.envs.trust_handover import TrustHandoverParams
+from qmind_jax.people.mixed_trust import MixedTrust
 from qmind_jax.people.population import as_population
 from qmind_jax.people.trust import TrustingPerson
 from qmind_jax.policies.optimal.chunks import map_people, people_at_a_time
@@ -68,12 +69,18 @@ def handover_optimum(
 
     Raises:
         ValueError: If a number makes no sense or one person needs more than ``memory_limit``.
-        TypeError: If the people do not trust, or are of an unknown family.
+        TypeError: If the people do not trust, or are of an unknown family; for mixed families inside ``jit``,
+            where it is not known how many people are of which.
     """
     people = as_population(people)
     check_people(people, TrustingPerson)
+    if not isinstance(params, TrustHandoverParams):
+        raise TypeError(f"params must be TrustHandoverParams, got {type(params).__name__}")
     if not resolutions:
         raise ValueError("resolutions must hold at least one Resolution, got none")
+    if isinstance(people, MixedTrust):
+        options = {"tolerance": tolerance, "resolutions": resolutions, "memory_limit": memory_limit}
+        return _of_every_family(people, params, **options)
     costs, n_steps = costs_of(params, people), steps_of(params)
     first, *finer = resolutions
     optimum = _solve(people, costs, n_steps, first, batch_size_for(people, n_steps, first, memory_limit))
@@ -88,6 +95,22 @@ def handover_optimum(
         optimum = jax.tree.map(
             lambda old, new, again=again: old.at[again].set(new[: len(again)]), optimum, better
         )
+    return optimum
+
+
+def _of_every_family(people: MixedTrust, params: TrustHandoverParams, **options: Any) -> HandoverOptimum:
+    """The optima of the people of each family, in the order of all people."""
+    nothing = jnp.zeros_like(people.initial)
+    optimum = HandoverOptimum(nothing, nothing)
+    for family in people.families:
+        members = people.members(family)
+        if members.size:
+            of_members = handover_optimum(people.only(family), params, **options)
+            optimum = jax.tree.map(
+                lambda all_people, some, members=members: all_people.at[members].set(some),
+                optimum,
+                of_members,
+            )
     return optimum
 
 
