@@ -206,6 +206,34 @@ def test_people_who_are_silent_stay_as_they_are():
     assert after.heard[1, 0, 1] == 40
 
 
+@pytest.mark.parametrize("count", [np.nan, np.inf])
+def test_counts_that_are_not_finite_are_no_news_under_jit(count):
+    before = start(prior_of(BayesOrder), KEY, people=2, particles=20)
+    after = jax.jit(lambda counts: update(before, "AB", 0, counts))(jnp.array([count, 1.0]))
+    np.testing.assert_array_equal(after.particles[0], before.particles[0])
+    np.testing.assert_allclose(after.log_weights[0], before.log_weights[0], atol=1e-6)
+    np.testing.assert_array_equal(after.heard[:, 0], [[0, 0, 0, 0], [1, 0, 0, 0]])
+    assert np.all(np.isfinite(update(after, "AB", 0).mean("p_a")))
+
+
+def test_ratings_that_are_not_finite_are_no_news_under_jit():
+    likelihood = RatingLikelihood.of(MarkovTrust, 0.1)
+    before = start(prior_of(MarkovTrust), KEY, likelihood=likelihood, people=2, particles=20, ratings=2)
+    after = jax.jit(update_rating)(before, jnp.array([jnp.nan, 0.5]))
+    np.testing.assert_array_equal(after.heard.length, [0, 1])
+    np.testing.assert_array_equal(after.mean("p0")[0], before.mean("p0")[0])
+    assert np.all(np.isfinite(after.mean("p0")))
+
+
+def test_news_that_no_cloud_can_follow_come_to_an_end():
+    """Ratings far outside [0, 1] differ by so much between particles that no fraction suits many."""
+    likelihood = RatingLikelihood.of(MarkovTrust, 1e-6)
+    posterior = start(prior_of(MarkovTrust), KEY, likelihood=likelihood, particles=20, ratings=1)
+    posterior = jax.jit(update_rating)(posterior, jnp.array(1e12))
+    assert np.all(np.isfinite(posterior.mean("p0")))
+    assert posterior.heard.length == 1
+
+
 def test_more_people_than_a_group_are_all_served():
     posterior = start(prior_of(BayesOrder), KEY, people=150, particles=20)
     posterior = update(posterior, "AB", np.arange(150) % 4, 30)

@@ -29,6 +29,12 @@ _GROUP = 64
 _HALVINGS = 12
 """Steps of the search for the fraction of an answer to let in."""
 
+_MOST_ROUNDS = 200
+"""Resamplings of a person per update; what is left of the news then changes the weights alone.
+
+A million equal answers need fewer than 50. Whoever needs more has news that no cloud can follow.
+"""
+
 
 @struct.dataclass
 class Posterior:
@@ -204,7 +210,7 @@ def update(
     Raises:
         TypeError: If the posterior is one of ratings.
         ValueError: If an argument is out of range or of another number of people. Under ``jit`` arrays are
-            not checked; an index out of range then adds no answer.
+            not checked; an index out of range or a count that is not finite then adds no answer.
     """
     if not isinstance(posterior.likelihood, AnswerLikelihood):
         raise TypeError("update is for answers; update_rating takes ratings of trust")
@@ -233,7 +239,7 @@ def update_rating(
     Raises:
         TypeError: If the posterior is one of answers.
         ValueError: If an argument is out of range or of another number of people, or there is no room for
-            more ratings. Under ``jit`` arrays are not checked.
+            more ratings. Under ``jit`` arrays are not checked; a rating that is not finite is then no news.
     """
     if not isinstance(posterior.likelihood, RatingLikelihood):
         raise TypeError("update_rating is for ratings of trust; update takes answers")
@@ -243,6 +249,9 @@ def update_rating(
 
 def absorb(posterior: Posterior, heard: Any, *, resample_below: float = 0.5, moves: int = 3) -> Posterior:
     """Beliefs after everything in ``heard``, which holds what was heard before and any amount of news.
+
+    News of a person under which no particle has a finite log-likelihood, such as NaN, are no news: what was
+    heard before and what is believed stay as they are.
 
     Args:
         posterior: Beliefs before.
@@ -263,6 +272,10 @@ def absorb(posterior: Posterior, heard: Any, *, resample_below: float = 0.5, mov
 @functools.partial(jax.jit, static_argnames="moves")
 def _absorb(posterior: Posterior, heard: Any, smallest: jax.Array, moves: int) -> Posterior:
     target = _log_likelihood(posterior, posterior.particles, heard)
+    # Taken in, news that exclude everything could be let in by no fraction, and would spoil all later ones.
+    possible = jnp.any(target > _impossible(target.dtype), axis=1)
+    target = jnp.where(possible[:, None], target, posterior.log_likelihood)
+    heard = _choose(possible, heard, posterior.heard)
     after = _let_in(posterior, heard, target)
     done = after.effective_sample_size >= smallest
     next_key, key = jax.random.split(posterior.key)
@@ -272,12 +285,12 @@ def _absorb(posterior: Posterior, heard: Any, smallest: jax.Array, moves: int) -
         return ~jnp.all(loop[2])
 
     def serve(loop: tuple) -> tuple:
-        state, target, done, key = loop
+        state, target, done, key, rounds = loop
         key, group_key = jax.random.split(key)
         chosen = jnp.argsort(done)[:group]  # who waits stands first
         part, news = _take(state, chosen), jax.tree.map(lambda leaf: leaf[chosen], heard)
         moved, moved_target, finished = _resample_move(
-            part.replace(key=group_key), news, target[chosen], smallest, moves
+            part.replace(key=group_key), news, target[chosen], smallest, moves, rounds[chosen] == 1
         )
         # A group may be filled up with people who do not wait; they stay as they are.
         moved = _where(done[chosen], part, moved)
@@ -286,9 +299,10 @@ def _absorb(posterior: Posterior, heard: Any, smallest: jax.Array, moves: int) -
             target.at[chosen].set(moved_target),
             done.at[chosen].set(done[chosen] | finished),
             key,
+            rounds.at[chosen].add(-1),
         )
 
-    loop = (_where(done, after, posterior), target, done, key)
+    loop = (_where(done, after, posterior), target, done, key, jnp.full(len(done), _MOST_ROUNDS))
     return jax.lax.while_loop(waiting, serve, loop)[0].replace(key=next_key)
 
 
@@ -299,9 +313,11 @@ def _let_in(posterior: Posterior, heard: Any, target: jax.Array) -> Posterior:
 
 
 def _resample_move(
-    posterior: Posterior, heard: Any, target: jax.Array, smallest: jax.Array, moves: int
+    posterior: Posterior, heard: Any, target: jax.Array, smallest: jax.Array, moves: int, last: jax.Array
 ) -> tuple[Posterior, jax.Array, jax.Array]:
     """Let in as much of the news as the clouds can bear, resample, move, and let in the rest if possible.
+
+    Where it is the ``last`` round, ``(P,)``, the rest is let in anyway.
 
     Returns:
         The posterior, the log-likelihood of everything heard of its particles, and for whom that was all.
@@ -351,7 +367,7 @@ def _resample_move(
     )
     target = _log_likelihood(posterior, particles, heard)
     complete = _let_in(moved, heard, target)
-    finished = complete.effective_sample_size >= smallest
+    finished = last | (complete.effective_sample_size >= smallest)
     return _where(finished, complete, moved), target, finished
 
 
@@ -380,7 +396,13 @@ def _log_likelihood(posterior: Posterior, particles: jax.Array, heard: Any) -> j
         return posterior.likelihood.log_likelihood(person, heard)
 
     # Once, or XLA would compute it anew for every array that it reaches in a move.
-    return noise.once(jax.vmap(jax.vmap(of_particle, (0, None)))(particles, heard))
+    values = noise.once(jax.vmap(jax.vmap(of_particle, (0, None)))(particles, heard))
+    return jnp.where(jnp.isfinite(values), values, _impossible(values.dtype))
+
+
+def _impossible(dtype: jnp.dtype) -> float:
+    """Log-likelihood of a particle that has no finite one: no weight, but differences stay finite."""
+    return 0.25 * float(jnp.finfo(dtype).min)
 
 
 _PER_PERSON = ("heard", "particles", "log_weights", "log_likelihood")
@@ -406,11 +428,16 @@ def _put(posterior: Posterior, chosen: jax.Array, part: Posterior) -> Posterior:
 
 def _where(condition: jax.Array, yes: Posterior, no: Posterior) -> Posterior:
     """Person by person ``yes`` where the condition ``(P,)`` holds; the rest is that of ``no``."""
+    return no.replace(**_choose(condition, _per_person(yes), _per_person(no)))
+
+
+def _choose(condition: jax.Array, yes: Any, no: Any) -> Any:
+    """Of two pytrees with leading axes of people, ``yes`` where the condition ``(P,)`` holds."""
 
     def choose(left: jax.Array, right: jax.Array) -> jax.Array:
         return jnp.where(condition.reshape(-1, *(1,) * (left.ndim - 1)), left, right)
 
-    return no.replace(**jax.tree.map(choose, _per_person(yes), _per_person(no)))
+    return jax.tree.map(choose, yes, no)
 
 
 def _weighted_quantiles(values: jax.Array, weights: jax.Array, levels: np.ndarray) -> jax.Array:
