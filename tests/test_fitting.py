@@ -73,6 +73,23 @@ def test_an_undetermined_direction_has_no_standard_error():
     assert np.isfinite(found.standard_errors["p_a"])
 
 
+def test_people_at_an_open_end_stay_inside_in_single_precision():
+    """The best ``a_pos`` is so close to pi that its nearest float32 is not below pi."""
+    once = {"b": ((1, 0), (0, 1))}
+    found = fit(TrustQubit, {"b": [0, 20, 0, 0]}, once, key=KEY)
+    below_pi = np.nextafter(np.float32(np.pi), np.float32(0.0))
+    assert found.person.a_pos == below_pi
+    np.testing.assert_allclose(found.loglik, 0.0, atol=1e-6)
+    problem = Problem.of(TrustQubit, {}, once, "multinomial")
+    ends = {"phi0": [1.0, 1.0], "a_pos": [0.0, np.pi], "a_neg": [1.0, 1.0], "gamma": [0.0, 1.0]}
+    people = problem.people({name: np.array(values) for name, values in ends.items()})
+    np.testing.assert_array_equal(people.gamma, [0.0, 1.0])
+    assert 0.0 < people.a_pos[0] < 1e-30
+    assert people.a_pos[1] == below_pi
+    assert TrustQubit.from_free(np.zeros(3), a_pos=np.nextafter(np.pi, 0.0)).a_pos == below_pi
+    assert TrustQubit.from_free(np.zeros(3), a_pos=1e-300).a_pos > 0.0
+
+
 def test_options_choose_the_structure_and_hold_parameters():
     free = fit(QuantumOrder, COUNTS, key=KEY)
     assert free.options == {"ranks": (1, 2)}

@@ -80,6 +80,16 @@ class Parameter:
                 return jnp.exp(jnp.clip(free, -_LARGEST_LOG, _LARGEST_LOG))
         return free
 
+    def in_working_precision(self, value: jax.Array) -> jax.Array:
+        """Natural values in JAX's default precision; an open end gives way to the nearest value inside."""
+        value = jnp.asarray(value, float)
+        if self.ends != "open":
+            return value
+        low, high = np.asarray([self.low, self.high], value.dtype)
+        # The smallest normal number, as accelerators take smaller ones for 0.
+        lowest = np.nextafter(low, high) + jnp.finfo(value.dtype).tiny
+        return jnp.clip(value, lowest, np.nextafter(high, low))
+
     def start(self, uniform: jax.Array) -> jax.Array:
         """Free values where a fit may start, from uniform random numbers in (0, 1).
 
@@ -211,7 +221,7 @@ class ParametricPerson(Person):
         fields = {name: cls.parameters[name].from_free(free[..., i]) for i, name in enumerate(names)}
         for name, parameter in cls.parameters.items():
             if name not in names:
-                value = jnp.asarray(options.get(name, parameter.default), float)
+                value = parameter.in_working_precision(options.get(name, parameter.default))
                 fields[name] = jnp.broadcast_to(value, free.shape[:-1])
         labels = {name: value for name, value in options.items() if name not in cls.parameters}
         return cls(**fields, **labels)

@@ -110,9 +110,9 @@ class Problem:
         options = dict(self.options)
         shape = np.shape(values[self.names[0]])
         for name, parameter in self.family.parameters.items():
-            if name not in values:
-                options[name] = np.full(shape, options.get(name, parameter.default))
-        return self.family(**values, **options)
+            value = values[name] if name in values else np.full(shape, options.get(name, parameter.default))
+            options[name] = parameter.in_working_precision(value)
+        return self.family(**options)
 
     def predict(self, free: jax.Array) -> dict[str, jax.Array]:
         """Cells of every condition."""
