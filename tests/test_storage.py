@@ -142,13 +142,20 @@ def test_the_format_is_the_one_that_the_tests_below_spoil(tmp_path):
     assert_same_people(load_people(path), MarkovTrust(0.5, 0.25, 0.125))
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [0, 2, "1", None, True])
 def test_a_file_of_another_version_is_refused_with_both_versions(tmp_path, version):
     path = tmp_path / "people.npz"
     write(path, GOOD | {"version": version}, p0=0.5, up=0.25, down=0.125)
     with pytest.raises(
         ValueError, match=rf"people\.npz has version {version!r}; this package reads version 1"
     ):
+        load_people(path)
+
+
+def test_another_version_is_named_also_if_its_header_is_different(tmp_path):
+    path = tmp_path / "people.npz"
+    write(path, {"version": 2, "kind": "X"})
+    with pytest.raises(ValueError, match="has version 2; this package reads version 1"):
         load_people(path)
 
 
@@ -165,6 +172,8 @@ def test_a_file_of_another_version_is_refused_with_both_versions(tmp_path, versi
         "header without labels",
         "header without a version",
         "unknown family",
+        "family that is a list",
+        "labels that are a list",
         "unknown labels",
         "unknown array",
         "pickled object",
@@ -194,6 +203,8 @@ def test_a_file_of_something_else_is_refused_by_name(tmp_path, content):
             "header without labels": {"version": 1, "family": "MarkovTrust"},
             "header without a version": {"family": "MarkovTrust", "labels": {}},
             "unknown family": GOOD | {"family": "Person"},
+            "family that is a list": GOOD | {"family": ["a"]},
+            "labels that are a list": GOOD | {"labels": []},
             "unknown labels": GOOD | {"labels": {"questions": ["a"]}},
             "unknown array": GOOD,
         }

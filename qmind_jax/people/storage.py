@@ -84,16 +84,18 @@ def load_people(path: str | pathlib.Path) -> Person:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(str(arrays.pop("header")))
-        version, family = header["version"], header["family"]
-        labels = {name: _as_saved(value) for name, value in header["labels"].items()}
-    except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        version = header["version"]
+    except (OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no file of people written by save_people") from error
-    if version != VERSION:
+    # The rest of the header may look different in another version. True == 1, but is no version.
+    if version != VERSION or isinstance(version, bool):
         raise ValueError(f"{path} has version {version!r}; this package reads version {VERSION}")
-    fields = {field.name for field in dataclasses.fields(_FAMILIES[family])} if family in _FAMILIES else ()
-    if set(arrays) | set(labels) != set(fields):
+    family, labels = header.get("family"), header.get("labels")
+    known = isinstance(family, str) and family in _FAMILIES and isinstance(labels, dict)
+    fields = {field.name for field in dataclasses.fields(_FAMILIES[family])} if known else set()
+    if not known or set(arrays) | set(labels) != fields:
         raise ValueError(f"{path} is no file of people written by save_people: its content fits no family")
-    return _FAMILIES[family](**arrays, **labels)
+    return _FAMILIES[family](**arrays, **{name: _as_saved(value) for name, value in labels.items()})
 
 
 def _as_saved(label: Any) -> Any:
