@@ -25,6 +25,7 @@ from qmind_jax.people import (
     fit_map,
     order_table,
     recovery,
+    sample_people,
     simulate_counts,
     stack,
 )
@@ -88,6 +89,36 @@ def test_people_at_an_open_end_stay_inside_in_single_precision():
     assert people.a_pos[1] == below_pi
     assert TrustQubit.from_free(np.zeros(3), a_pos=np.nextafter(np.pi, 0.0)).a_pos == below_pi
     assert TrustQubit.from_free(np.zeros(3), a_pos=1e-300).a_pos > 0.0
+
+
+def test_the_end_of_a_range_has_no_standard_error():
+    found = fit(MarkovTrust, {"final": [0, 70]}, key=KEY, restarts=8)
+    np.testing.assert_allclose(found.predictions["final"], [0.0, 1.0], atol=1e-6)
+    assert np.all(np.isnan(list(found.standard_errors.values())))
+    empty = fit(SaturatedOrder, {"AB": [100, 0, 0, 100], "BA": [100, 0, 2, 100]}, key=KEY)
+    assert [name for name, error in empty.standard_errors.items() if np.isnan(error)] == ["x1", "x2", "x4"]
+    np.testing.assert_allclose(empty.standard_errors["x5"], np.sqrt(1 / 2 + 1 / 100), rtol=1e-4)
+
+
+def test_structural_options_may_be_arrays_and_bools_of_numpy():
+    expected = fit(QuantumOrder, COUNTS, key=KEY, restarts=4, ranks=(1, 2))
+    for ranks in ([1, 2], np.array([1, 2])):
+        given = fit(QuantumOrder, COUNTS, key=KEY, restarts=4, ranks=ranks)
+        assert (given.options, given.loglik) == ({"ranks": (1, 2)}, expected.loglik)
+        assert GaussianPrior(QuantumOrder, np.zeros(3), np.eye(3), {"ranks": ranks}).options == given.options
+    assert fit(AnchoringOrder, COUNTS, key=KEY, restarts=4, tied=np.True_).options == {"tied": True}
+    assert AnchoringOrder(tied=np.True_).tied is True
+
+
+def test_people_are_sampled_from_a_single_fit(saturated):
+    people = sample_people(saturated, 3, KEY)
+    np.testing.assert_array_equal(people.x0, np.repeat(saturated.person.x0, 3))
+
+
+def test_a_bootstrap_does_not_drop_a_prior():
+    found = fit_map(GaussianPrior(BayesOrder, np.ones(3), np.eye(3)), COUNTS, key=KEY, restarts=4)
+    with pytest.raises(ValueError, match="refits without a prior"):
+        bootstrap(found, key=KEY)
 
 
 def test_options_choose_the_structure_and_hold_parameters():
@@ -262,9 +293,24 @@ def test_wrong_numbers_of_cells_are_refused(size):
         (lambda: fit(ProjectiveOrder, COUNTS, key=KEY), TypeError, "class of people with parameters"),
         (lambda: fit(BayesOrder(), COUNTS, key=KEY), TypeError, "class of people with parameters"),
         (lambda: fit(BayesOrder, COUNTS, {"AB": "AB", "BA": "CA"}, key=KEY), ValueError, "'AB' or 'BA'"),
+        (lambda: fit(BayesOrder, COUNTS, key=KEY, restarts=True), ValueError, "restarts must be a whole"),
+        (lambda: fit(BayesOrder, COUNTS, key=KEY, p_a=np.nan), ValueError, "BayesOrder: p_a must be finite"),
+        (lambda: fit(BayesOrder, COUNTS, key=KEY, p_a=2.0), ValueError, "p_a must lie in [0, 1], got 2.0"),
+        (lambda: fit(QuantumOrder, COUNTS, key=KEY, ranks=1), ValueError, "ranks must be two numbers"),
+        (lambda: compare(BayesOrder, COUNTS, key=KEY), TypeError, "candidates must be a list of families"),
         (lambda: compare([], COUNTS, key=KEY), ValueError, "at least one family"),
         (lambda: compare([BayesOrder], COUNTS, key=KEY, criterion="dic"), ValueError, "criterion must be"),
         (lambda: fit_individuals(BayesOrder, COUNTS, key=KEY), ValueError, "(people, 4)"),
+        (
+            lambda: fit_individuals(BayesOrder, {"AB": np.ones((0, 4)), "BA": np.ones((0, 4))}, key=KEY),
+            ValueError,
+            "at least one person",
+        ),
+        (
+            lambda: recovery({"maker": BayesOrder()}, [BayesOrder], {"AB": 9, "BA": 9}, key=KEY, sets=0),
+            ValueError,
+            "sets must be a whole number of at least 1",
+        ),
         (
             lambda: fit_individuals(BayesOrder, {"AB": np.eye(4), "BA": np.zeros((4, 4))[:3]}, key=KEY),
             ValueError,

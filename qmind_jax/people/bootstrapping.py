@@ -71,8 +71,10 @@ def bootstrap(
         steps: Steps of the search from each start, at least 1.
 
     Raises:
-        ValueError: For fewer than two replicates, or other numbers below 1.
+        ValueError: For fewer than two replicates, other numbers below 1, or a fit with a prior.
     """
+    if fit.penalty:
+        raise ValueError("bootstrap refits without a prior, and this fit, a result of fit_map, has one")
     check_effort(replicates=replicates, restarts=restarts, steps=steps)
     if replicates < 2:
         raise ValueError(f"replicates must be at least 2, got {replicates}")

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from qmind_jax.people.counts import simulate_counts
-from qmind_jax.people.fitting import Fit, describe, fit
+from qmind_jax.people.fitting import Fit, check_effort, describe, fit
 from qmind_jax.people.individuals import fit_individuals
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design, PredictingPerson
@@ -75,7 +75,7 @@ def compare(
 
     Raises:
         ValueError: For no candidates, an unknown criterion, or bad data.
-        TypeError: If a candidate is no family.
+        TypeError: If a candidate is no family, or ``candidates`` no sequence.
     """
     named = _check_candidates(candidates, criterion)
     fits = [fit(family, data, design, key=key, **settings, **options) for family, options in named]
@@ -120,7 +120,7 @@ def recovery(
         sizes: Number of answers in each condition.
         design: Conditions by name; the default design of each family if None.
         key: JAX random key of the data and the starts.
-        sets: Number of data sets made by a single person.
+        sets: Number of data sets made by a single person, at least 1.
         criterion: ``"aic"`` or ``"bic"``.
         **settings: ``restarts`` and ``steps`` of the fits.
 
@@ -128,11 +128,12 @@ def recovery(
         By name of the people, then by candidate, the share of data sets that it wins, in [0, 1].
 
     Raises:
-        ValueError: For no candidates, an unknown criterion, or sizes that are no counts of the design's
-            conditions.
-        TypeError: If a candidate is no family.
+        ValueError: For no candidates, an unknown criterion, ``sets`` below 1, or sizes that are no counts of
+            the design's conditions.
+        TypeError: If a candidate is no family, or ``candidates`` no sequence.
     """
     named = _check_candidates(candidates, criterion)
+    check_effort(sets=sets)
     shares = {}
     for label, makers in people.items():
         data_key, start_key, key = jax.random.split(key, 3)
@@ -155,6 +156,8 @@ def _check_candidates(
 ) -> list[tuple[type[ParametricPerson], Mapping[str, Any]]]:
     if criterion not in ("aic", "bic"):
         raise ValueError(f"criterion must be 'aic' or 'bic', got {criterion!r}")
+    if not isinstance(candidates, Sequence):
+        raise TypeError(f"candidates must be a list of families, got {candidates!r}")
     if not candidates:
         raise ValueError("candidates must hold at least one family, got none")
     return [each if isinstance(each, tuple) else (each, {}) for each in candidates]

@@ -19,6 +19,10 @@ STEPS = 400
 _LEAST_INFORMATION = 1e-9
 """Information in a direction, as a fraction of that in the best known one, below which there is none."""
 
+_LARGEST_FREE_ERROR = 100.0
+"""Standard error on the free scale that says as little as none: the log odds of all but certain parameters
+are below 10."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
@@ -243,7 +247,7 @@ def _finish(
 def _free_errors(information: np.ndarray) -> np.ndarray:
     """Standard errors on the free scale; NaN for what lies in a direction without information."""
     strengths, directions = np.linalg.eigh(information)
-    known = strengths > _LEAST_INFORMATION * max(strengths.max(), 0.0)
+    known = strengths > max(_LEAST_INFORMATION * strengths.max(), _LARGEST_FREE_ERROR**-2)
     weights = directions**2
     undetermined = weights[:, ~known].sum(axis=1) > 1e-6
     variances = weights[:, known] @ (1.0 / strengths[known])
@@ -253,5 +257,5 @@ def _free_errors(information: np.ndarray) -> np.ndarray:
 def check_effort(**numbers: int) -> None:
     """Raise ``ValueError`` unless every number is a whole number of at least 1."""
     for name, number in numbers.items():
-        if not isinstance(number, int | np.integer) or number < 1:
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.parameters import ParametricPerson
+from qmind_jax.people.parameters import ParametricPerson, as_label
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -39,7 +39,11 @@ class GaussianPrior:
         if not (isinstance(self.family, type) and issubclass(self.family, ParametricPerson)):
             raise TypeError(f"family must be a class with parameters, got {self.family!r}")
         self.family.check_options(self.options)
-        for name, value in self.options.items():
+        options = {
+            name: value if name in self.family.parameters else as_label(value)
+            for name, value in self.options.items()
+        }
+        for name, value in options.items():
             try:
                 hash(value)
             except TypeError:
@@ -47,7 +51,7 @@ class GaussianPrior:
                     f"options[{name!r}] must be one value for all people, such as a number or a tuple, "
                     f"got {value!r}"
                 ) from None
-        object.__setattr__(self, "options", dict(self.options))
+        object.__setattr__(self, "options", options)
         object.__setattr__(self, "mean", jnp.asarray(self.mean, float))
         object.__setattr__(self, "covariance", jnp.asarray(self.covariance, float))
         k = len(self.names)

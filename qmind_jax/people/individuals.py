@@ -82,13 +82,15 @@ def fit_individuals(
         **options: Structural options, which then are not compared, and parameters to hold.
 
     Raises:
-        ValueError: If somebody has no data, conditions are missing, unknown or misshapen, or the data are
-            no counts; or for a wrong loss, ``restarts`` or ``steps``.
+        ValueError: If there is nobody, somebody has no data, conditions are missing, unknown or misshapen, or
+            the data are no counts; or for a wrong loss, ``restarts`` or ``steps``.
         TypeError: For an unknown option (the nearest known name is given) or what is no family.
     """
     problems = structures(family, options, design, loss)
     check_effort(restarts=restarts, steps=steps)
     checked = problems[0].check_data(data, people=True)
+    if len(next(iter(checked.values()))) == 0:
+        raise ValueError("data must hold at least one person, got arrays without rows")
     found, logliks = [], []
     with jax.enable_x64(True):
         for problem in problems:

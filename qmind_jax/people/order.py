@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.parameters import ParametricPerson, angle, bounded, probability, real
+from qmind_jax.people.parameters import ParametricPerson, angle, as_label, bounded, probability, real
 from qmind_jax.people.predicting import Design, PredictingPerson
 from qmind_jax.quantum import is_projector, norm_squared, unit_vector
 
@@ -62,7 +62,7 @@ class QuantumOrder(OrderPerson):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.ranks) != 2 or any(rank not in (1, 2) for rank in self.ranks):
+        if np.shape(self.ranks) != (2,) or any(rank not in (1, 2) for rank in self.ranks):
             raise ValueError(f"QuantumOrder: ranks must be two numbers, each 1 or 2, got {self.ranks!r}")
         object.__setattr__(self, "ranks", tuple(int(rank) for rank in self.ranks))
 
@@ -187,6 +187,7 @@ class AnchoringOrder(OrderPerson):
     tied: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "tied", as_label(self.tied))
         if not isinstance(self.tied, bool):
             raise TypeError(f"AnchoringOrder: tied must be True or False, got {self.tied!r}")
         if self.tied:

@@ -145,6 +145,12 @@ def fixed(
     return Parameter("fixed", default, low, high, ends=ends)
 
 
+def as_label(value: Any) -> Any:
+    """A structural option in plain Python: tuples for lists and arrays, and no scalars of NumPy."""
+    plain = value.tolist() if isinstance(value, np.ndarray | np.generic | jax.Array) else value
+    return tuple(plain) if isinstance(plain, list) else plain
+
+
 class ParametricPerson(Person):
     """A person whom a few numbers describe.
 
@@ -183,11 +189,20 @@ class ParametricPerson(Person):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Raise ``TypeError`` unless every option is a field: a structural option or a parameter to hold."""
+        """Check structural options and parameters to hold.
+
+        Raises:
+            TypeError: For what is no field; the nearest known name is given.
+            ValueError: If a person may not have the value of a held parameter.
+        """
         known = [field.name for field in dataclasses.fields(cls)]
-        for name in options:
+        for name, value in options.items():
             if name not in known:
                 raise TypeError(f"{cls.__name__}: {unknown('option', name, known)}")
+            if name in cls.parameters and not isinstance(value, jax.core.Tracer):
+                if not np.all(np.isfinite(np.asarray(value, float))):
+                    raise ValueError(f"{cls.__name__}: {name} must be finite, got {value!r}")
+                cls.parameters[name].check(cls.__name__, name, np.asarray(value, float))
 
     @classmethod
     def free_names(cls, **options: Any) -> tuple[str, ...]:

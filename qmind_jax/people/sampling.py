@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import jax
 import numpy as np
 
+from qmind_jax.people.fitting import Fit
 from qmind_jax.people.population import Person, as_population
 
 
@@ -17,10 +18,10 @@ class PeopleSource(Protocol):
         ...
 
 
-def sample_people(source: Person | PeopleSource, n: int, key: jax.Array) -> Person:
+def sample_people(source: Person | Fit | PeopleSource, n: int, key: jax.Array) -> Person:
     """A population drawn from a source of people.
 
-    - One person: ``n`` copies.
+    - One person, or a ``Fit`` of one: ``n`` copies.
     - A population: people drawn with replacement, each as likely as any other.
     - What holds a population as ``people``, such as the results of ``bootstrap`` and ``fit_individuals``:
       the same from that population.
@@ -49,10 +50,10 @@ def sample_people(source: Person | PeopleSource, n: int, key: jax.Array) -> Pers
     # A method comes first: a posterior has both, and its particles differ in weight.
     if isinstance(source, PeopleSource):
         return source.draw(n, key)
-    people = source if isinstance(source, Person) else getattr(source, "people", None)
+    people = source.person if isinstance(source, Fit) else getattr(source, "people", source)
     if not isinstance(people, Person):
         raise TypeError(
-            "source must be a person, a population, a fit with people (bootstrap, fit_individuals), or have "
+            "source must be a person, a population, a fit (fit, bootstrap, fit_individuals), or have "
             f"draw(n, key) as priors and posteriors have; got {type(source).__name__}: {source!r}"
         )
     people = as_population(people)

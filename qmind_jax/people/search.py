@@ -18,7 +18,7 @@ import optax
 import scipy.optimize
 
 from qmind_jax.people.counts import check_counts, check_values, numpy_generator
-from qmind_jax.people.parameters import ParametricPerson
+from qmind_jax.people.parameters import ParametricPerson, as_label
 from qmind_jax.people.predicting import Design, PredictingPerson
 
 Loss = Literal["multinomial", "squared"]
@@ -89,7 +89,8 @@ class Problem:
             raise ValueError(f"loss must be 'multinomial' or 'squared', got {loss!r}")
         family.check_options(options)
         hashable = tuple(
-            (name, _as_hashable(name, value, name in family.parameters)) for name, value in options.items()
+            (name, _held(name, value) if name in family.parameters else as_label(value))
+            for name, value in options.items()
         )
         problem = cls(family, hashable, tuple(family.check_design(design).items()), loss)
         if not problem.names:
@@ -345,9 +346,7 @@ def polish(problem: Problem, free: np.ndarray, data: Data, penalty: Penalty | No
     return found.x if better else free
 
 
-def _as_hashable(name: str, value: Any, is_parameter: bool) -> Hashable:
-    if is_parameter:
-        if np.ndim(value) != 0:
-            raise ValueError(f"option {name} must be one number, held for all people, got {value!r}")
-        return float(value)
-    return tuple(value) if isinstance(value, list) else value
+def _held(name: str, value: Any) -> float:
+    if np.ndim(value) != 0:
+        raise ValueError(f"option {name} must be one number, held for all people, got {value!r}")
+    return float(value)
