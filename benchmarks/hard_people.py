@@ -34,7 +34,7 @@ ENV_ID = "TrustHandoverRecovery-v0"
 QUBITS = PeopleWithin(
     TrustQubit, {"phi0": (0.3, 2.6), "a_pos": (0.4, 1.2), "a_neg": (0.8, 1.6), "gamma": (0.1, 0.5)}
 )
-COUNTERS = PeopleWithin(BetaTrust, {"p0": (0.1, 0.9), "w_s": (0.1, 0.8), "w_f": (0.2, 1.6)})
+COUNTERS = PeopleWithin(BetaTrust, {"p0": (0.1, 0.9), "n0": (1.0, 4.0), "w_s": (0.1, 0.8), "w_f": (0.2, 1.6)})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qmind_jax.evaluation import evaluate, optima
+from qmind_jax.evaluation import evaluate
 from qmind_jax.people import BetaTrust
 from qmind_jax.registry import make
 from qmind_jax.training import PPOConfig, train, train_against_hard_people
@@ -87,7 +87,7 @@ def test_trainings_that_make_no_sense_are_refused(task, changes, message):
 @pytest.mark.timeout(600)
 def test_turning_towards_the_worst_raises_the_worst_tenth():
     """Of people who differ widely; equal numbers of steps, paired over four seeds."""
-    low, high = np.array([(0.1, 1.0, 0.1, 0.2), (0.9, 1.001, 0.8, 1.6)])
+    low, high = np.array([(0.1, 1.0, 0.1, 0.2), (0.9, 4.0, 0.8, 1.6)])
     people = BetaTrust(*jax.random.uniform(KEY, (40, 4), minval=low, maxval=high).T)
     env, params = make("TrustHandoverRecovery-v0", people=people)
     config = PPOConfig(
@@ -95,7 +95,6 @@ def test_turning_towards_the_worst_raises_the_worst_tenth():
     )
     keys = jax.random.split(KEY, 4)
     turned = train_against_hard_people(keys, env, params, config)
-    by_regret = train_against_hard_people(keys, env, params, config, optimum=optima(params))
     plain = train(keys, env, params, dataclasses.replace(config, total_steps=int(turned.steps.max())))
 
     def worst_tenth(policies):
@@ -103,6 +102,5 @@ def test_turning_towards_the_worst_raises_the_worst_tenth():
         judged = [evaluate(one, config.wrap(env), params, KEY, 40 * 128, balanced=True) for one in each]
         return np.array([returns.worst_people().mean for returns in judged])
 
-    for better in (turned, by_regret):
-        gain = worst_tenth(better.policy) - worst_tenth(plain.policy)
-        assert gain.mean() > 2.0 * gain.std(ddof=1) / 2.0
+    gain = worst_tenth(turned.policy) - worst_tenth(plain.policy)
+    assert gain.mean() > 2.0 * gain.std(ddof=1) / 2.0
