@@ -135,7 +135,7 @@ def test_ratings_give_calibrated_posteriors():
 
 def exact_mean_of_p0(prior, counts):
     """By integration over a fine grid, of a Markov person asked before anything has changed its trust."""
-    free = np.linspace(-8.0, 8.0, 4001)
+    free = np.linspace(-20.0, 20.0, 10001)
     p = 1.0 / (1.0 + np.exp(-free))
     log_density = -0.5 * (free - 0.4) ** 2 / 0.9 + counts[0] * np.log(p) + counts[1] * np.log1p(-p)
     weight = np.exp(log_density - log_density.max())
@@ -143,10 +143,18 @@ def exact_mean_of_p0(prior, counts):
 
 
 @pytest.mark.parametrize(
-    ("counts", "at_once"), [((1, 0), True), ((3, 9), False), ((400, 100), True), ((0, 5000), True)]
+    ("counts", "at_once"),
+    [
+        ((1, 0), True),
+        ((3, 9), False),
+        ((400, 100), True),
+        ((0, 5000), True),
+        ((1_000_000, 0), True),
+        ((0, 1_000_000), True),
+    ],
 )
 def test_posterior_means_are_those_of_integration(counts, at_once, precision):
-    """Also of thousands of answers that arrive at once, far in the tail of the prior."""
+    """Also of up to a million answers that arrive at once, far in the tail of the prior."""
     prior = GaussianPrior(MarkovTrust, [0.4], [[0.9]], {"up": 0.0, "down": 0.0})
     likelihood = AnswerLikelihood.of(MarkovTrust, {"now": ((1,), (0,))})
     posterior = start(prior, KEY, likelihood=likelihood, people=20, particles=1000)
@@ -156,9 +164,17 @@ def test_posterior_means_are_those_of_integration(counts, at_once, precision):
         posterior = update(posterior, "now", outcome, count)
     exact = exact_mean_of_p0(prior, counts)
     spread = float(posterior.values("p0").std(axis=1).mean())
-    assert float(posterior.mean("p0").mean()) == pytest.approx(exact, abs=0.03 * spread + 1e-6)
-    np.testing.assert_allclose(posterior.mean("p0"), exact, atol=0.35 * spread)
-    np.testing.assert_allclose(posterior.predict()["now"][:, 0], posterior.mean("p0"), rtol=1e-5)
+    assert float(posterior.mean("p0").mean()) == pytest.approx(exact, abs=0.05 * spread + 1e-6)
+    np.testing.assert_allclose(posterior.mean("p0"), exact, atol=0.35 * spread + 1e-6)
+    np.testing.assert_allclose(posterior.predict()["now"][:, 0], posterior.mean("p0"), rtol=1e-5, atol=1e-7)
+
+
+def test_a_million_equal_answers_convince_every_cloud():
+    """The mean of p_a is that of integration over a grid in double precision."""
+    prior = GaussianPrior(BayesOrder, np.zeros(3), np.eye(3))
+    posterior = update(start(prior, KEY, people=4, particles=500), "AB", 0, 1_000_000)
+    np.testing.assert_allclose(1.0 - posterior.mean("p_a"), 1.82e-5, rtol=0.3)
+    assert np.all(posterior.effective_sample_size >= 249.9)
 
 
 def test_the_order_of_answers_and_their_number_per_update_make_no_difference():

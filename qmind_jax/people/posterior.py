@@ -27,12 +27,15 @@ _GROUP = 64
 """People who are resampled and moved together: enough to fill vectors, few enough to waste little."""
 
 _HALVINGS = 12
-"""Steps of the search for the fraction of an answer to let in."""
+"""Steps of the search for the fraction of the news to let in."""
+
+_SMALLEST_FRACTION = 2.0**-40
+"""Of the news to let in at once: few enough even of a thousand million equal answers."""
 
 _MOST_ROUNDS = 200
 """Resamplings of a person per update; what is left of the news then changes the weights alone.
 
-A million equal answers need fewer than 50. Whoever needs more has news that no cloud can follow.
+A million equal answers take about 40, a thousand million 70; more only news that no cloud can follow.
 """
 
 
@@ -203,7 +206,8 @@ def update(
         posterior: Beliefs before, with an ``AnswerLikelihood``.
         condition: Name or index of the condition, one for all or ``(P,)`` indices.
         outcome: Index of the cell that the answer fell into, one for all or ``(P,)``.
-        count: Number of such answers, at least 0, one for all or ``(P,)``; 0 for who is silent.
+        count: Number of such answers, at least 0, one for all or ``(P,)``; 0 for who is silent. Beyond some
+            million answers of a person, single precision rounds away what they tell: use double.
         resample_below: Fraction of N, in (0, 1): with fewer effective particles they are resampled and moved.
         moves: Metropolis steps of each particle at every move, at least 1.
 
@@ -380,12 +384,13 @@ def _bearable_fraction(log_weights: jax.Array, gain: jax.Array, smallest: jax.Ar
     def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         low, high = ends
         middle = 0.5 * (low + high)
-        good = enough(middle)
+        good = enough(jnp.exp2(middle))
         return jnp.where(good, middle, low), jnp.where(good, high, middle)
 
-    # The lower end lets in a little even where rounding would say nothing, so that an update ends.
-    ends = jnp.array([2.0**-_HALVINGS, 1.0], gain.dtype)
-    return jax.lax.fori_loop(0, _HALVINGS, halve, (ends[0], ends[1]))[0]
+    # Of logarithms, as a cloud can bear a tiny fraction of a million answers. The lower end lets in a little
+    # even where rounding would say nothing, so that an update gets on.
+    ends = jnp.array([np.log2(_SMALLEST_FRACTION), 0.0], gain.dtype)
+    return jnp.exp2(jax.lax.fori_loop(0, _HALVINGS, halve, (ends[0], ends[1]))[0])
 
 
 def _log_likelihood(posterior: Posterior, particles: jax.Array, heard: Any) -> jax.Array:
