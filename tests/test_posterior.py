@@ -222,6 +222,13 @@ def test_people_who_are_silent_stay_as_they_are():
     assert after.heard[1, 0, 1] == 40
 
 
+@pytest.mark.parametrize(("condition", "outcome"), [(0, -1), (0, 4), (-1, 0), (2, 0)])
+def test_indices_out_of_range_are_no_answers_under_jit(beliefs, condition, outcome):
+    after = jax.jit(update)(beliefs, jnp.array(condition), jnp.array(outcome))
+    np.testing.assert_array_equal(after.heard, 0.0)
+    np.testing.assert_array_equal(after.particles, beliefs.particles)
+
+
 @pytest.mark.parametrize("count", [np.nan, np.inf])
 def test_counts_that_are_not_finite_are_no_news_under_jit(count):
     before = start(prior_of(BayesOrder), KEY, people=2, particles=20)
@@ -333,6 +340,9 @@ def test_other_bad_arguments_are_refused(beliefs):
             start(prior, KEY, **{name: 0})
     with pytest.raises(TypeError, match="likelihood must be"):
         start(prior, KEY, likelihood="answers")
+    for likelihood in (RatingLikelihood.of(MarkovTrust, 0.1), AnswerLikelihood.of(MarkovTrust)):
+        with pytest.raises(TypeError, match="prior's family BayesOrder, got one of MarkovTrust"):
+            start(prior, KEY, likelihood=likelihood)
     with pytest.raises(TypeError, match="people who trust"):
         RatingLikelihood.of(BayesOrder, 0.1)
     for noise in (0.0, -1.0, np.nan, np.inf):
@@ -343,6 +353,9 @@ def test_other_bad_arguments_are_refused(beliefs):
     ratings = start(prior_of(BetaTrust), KEY, likelihood=RatingLikelihood.of(BetaTrust, 0.1), particles=10)
     with pytest.raises(TypeError, match="update is for answers"):
         update(ratings, 0, 0)
+    for rating in ("a", None, 0.5j):
+        with pytest.raises(TypeError, match=r"rating must hold numbers in \[0, 1\], got"):
+            update_rating(ratings, rating)
     with pytest.raises(ValueError, match="happened must be"):
         update_rating(ratings, 0.5, 2)
     for resample_below in (0.0, 1.0, np.nan):

@@ -47,10 +47,12 @@ class AnswerLikelihood:
     Attributes:
         conditions: Name and description of each condition.
         cells: Number of cells of each condition; rows of ``counts`` with fewer are padded with zeros.
+        family: The people who answer.
     """
 
     conditions: tuple[tuple[str, Hashable], ...] = struct.field(pytree_node=False)
     cells: tuple[int, ...] = struct.field(pytree_node=False)
+    family: type[PredictingPerson] = struct.field(pytree_node=False)
 
     @classmethod
     def of(cls, family: type[PredictingPerson], design: Design | None = None) -> Self:
@@ -64,7 +66,7 @@ class AnswerLikelihood:
             raise TypeError(f"family must be a class of people with predict, got {family!r}")
         conditions = family.check_design(design)
         shapes = jax.eval_shape(lambda: family().predict(conditions))
-        return cls(tuple(conditions.items()), tuple(shapes[name].shape[0] for name in conditions))
+        return cls(tuple(conditions.items()), tuple(shapes[name].shape[0] for name in conditions), family)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -173,9 +175,11 @@ class RatingLikelihood:
 
     Attributes:
         noise: Standard deviation of a rating, positive, on the scale of trust in [0, 1]; float scalar.
+        family: The people who rate.
     """
 
     noise: jax.Array
+    family: type[TrustingPerson] = struct.field(pytree_node=False)
 
     @classmethod
     def of(cls, family: type[TrustingPerson], noise: float) -> Self:
@@ -190,7 +194,7 @@ class RatingLikelihood:
         noise = jnp.asarray(noise, float)
         if not isinstance(noise, jax.core.Tracer) and not (noise.ndim == 0 and 0.0 < noise < np.inf):
             raise ValueError(f"noise must be a positive finite number, got {noise}")
-        return cls(noise)
+        return cls(noise, family)
 
     def nothing(self, people: int, ratings: int) -> HeardRatings:
         """What is known of people who have rated nothing, with room for so many ratings of each."""
@@ -227,11 +231,14 @@ class RatingLikelihood:
                 before the first trial; one for all or ``(people,)``.
 
         Raises:
+            TypeError: If a rating is no number.
             ValueError: If a value is out of range, there is no room for one more rating, or there is another
                 number of people. Under ``jit`` only shapes are checked; there a rating too many is dropped.
         """
         people, room = heard.rating.shape
         if not isinstance(rating, jax.core.Tracer):
+            if np.asarray(rating).dtype.kind not in "biuf":
+                raise TypeError(f"rating must hold numbers in [0, 1], got {rating!r}")
             check_range("add", "rating", rating, 0.0, 1.0)
         if not isinstance(happened, jax.core.Tracer) and not np.all(np.isin(happened, (-1, 0, 1))):
             raise ValueError(f"happened must be 1 (success), 0 (failure) or -1 (nothing), got {happened!r}")
@@ -281,6 +288,8 @@ def _per_person(name: str, values: Any, people: int, size: int | None = None) ->
     if array.shape not in ((), (people,)):
         raise ValueError(f"{name} must be a scalar or of shape ({people},), got {array.shape}")
     if isinstance(array, jax.core.Tracer):
+        if size is not None:
+            array = jnp.where(array < 0, size, array)  # out of range, or it would count from the end
         return jnp.broadcast_to(array, (people,))
     numbers = np.broadcast_to(array, (people,))
     whole = numbers.dtype.kind in "iuf" and np.all(numbers == np.round(numbers))

@@ -162,7 +162,7 @@ def start(
 
     Raises:
         ValueError: If a number is too small.
-        TypeError: If the likelihood is none, or the family predicts no answers.
+        TypeError: If the likelihood is none or that of another family, or the family predicts no answers.
     """
     for name, value, smallest in (
         ("people", people, 1),
@@ -178,6 +178,11 @@ def start(
         heard = likelihood.nothing(people)
     else:
         raise TypeError(f"likelihood must be an AnswerLikelihood or a RatingLikelihood, got {likelihood!r}")
+    if likelihood.family is not prior.family:
+        raise TypeError(
+            f"likelihood must be that of the prior's family {prior.family.__name__}, "
+            f"got one of {likelihood.family.__name__}"
+        )
     particle_key, next_key = jax.random.split(key)
     free = prior.draw_free(people * particles, particle_key).reshape(people, particles, -1)
     return Posterior(
@@ -241,7 +246,7 @@ def update_rating(
         moves: As in :func:`update`.
 
     Raises:
-        TypeError: If the posterior is one of answers.
+        TypeError: If the posterior is one of answers, or a rating is no number.
         ValueError: If an argument is out of range or of another number of people, or there is no room for
             more ratings. Under ``jit`` arrays are not checked; a rating that is not finite is then no news.
     """
