@@ -244,6 +244,18 @@ def test_a_value_out_of_range_is_refused_by_name_and_value(family, name, value):
         with_field(family, name, value)
 
 
+@pytest.mark.parametrize("name", ["n0", "w_s", "w_f"])
+def test_experience_that_could_overflow_is_refused(name):
+    with pytest.raises(ValueError, match=rf"BetaTrust: {name} must lie in \[0, 1e\+30\], got 2"):
+        BetaTrust([0.5], **{other: [0.5] for other in ("n0", "w_s", "w_f")} | {name: [2e30]})
+
+
+def test_the_most_experience_is_counted_without_overflow():
+    """Four successes of six and no other experience worth mentioning: two thirds."""
+    cells = BetaTrust(1.0, 1.0, 1e30, 1e30).predict()["final"]
+    np.testing.assert_allclose(cells, [2.0 / 3.0, 1.0 / 3.0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(
     ("family", "name"),

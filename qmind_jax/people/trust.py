@@ -13,12 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from qmind_jax.people.parameters import ParametricPerson, bounded, fixed, positive, probability
-from qmind_jax.people.population import field_of
+from qmind_jax.people.population import check_range, field_of
 from qmind_jax.people.predicting import Design, PredictingPerson
 from qmind_jax.people.trust_answers import answer_probabilities, check_course
 from qmind_jax.quantum import turn
 
 TrustState = tuple[jax.Array, jax.Array]
+
+_MOST_EXPERIENCE = 1e30
+"""In ``BetaTrust``: a hundred million such weights still add up to less than the largest float32."""
 
 
 class TrustingPerson(PredictingPerson, abc.ABC):
@@ -175,9 +178,9 @@ class BetaTrust(ParametricPerson, TrustingPerson):
 
     Attributes:
         p0: Initial trust, in [0, 1].
-        n0: Initial amount of experience, positive.
-        w_s: Weight of a success, at least 0.
-        w_f: Weight of a failure, at least 0.
+        n0: Initial amount of experience, positive and at most 1e30.
+        w_s: Weight of a success, in [0, 1e30].
+        w_f: Weight of a failure, in [0, 1e30].
 
     Each is a float scalar for one person or has shape ``(people,)``.
 
@@ -189,6 +192,11 @@ class BetaTrust(ParametricPerson, TrustingPerson):
     n0: jax.Array = fixed(1.0, 0.0, ends="open")
     w_s: jax.Array = positive(0.3, ends="closed")
     w_f: jax.Array = positive(0.3, ends="closed")
+
+    def _validate(self, values: dict[str, np.ndarray]) -> None:
+        super()._validate(values)
+        for name in ("n0", "w_s", "w_f"):
+            check_range(type(self).__name__, name, values[name], 0.0, _MOST_EXPERIENCE)
 
     def initial_trust(self, person: jax.Array) -> TrustState:
         """``z = 2 p0 - 1`` and ``x = n0``."""
