@@ -7,6 +7,7 @@ import hypothesis.strategies as st
 import jax
 import numpy as np
 import pytest
+import scipy.special
 
 from qmind_jax.people import (
     AnchoringOrder,
@@ -98,6 +99,29 @@ def test_the_end_of_a_range_has_no_standard_error():
     empty = fit(SaturatedOrder, {"AB": [100, 0, 0, 100], "BA": [100, 0, 2, 100]}, key=KEY)
     assert [name for name, error in empty.standard_errors.items() if np.isnan(error)] == ["x1", "x2", "x4"]
     np.testing.assert_allclose(empty.standard_errors["x5"], np.sqrt(1 / 2 + 1 / 100), rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("ab", "ba"),
+    [
+        ([100, 0, 0, 100], [100, 0, 0, 100]),
+        ([0, 50, 60, 0], [0, 45, 55, 0]),
+        ([3000, 0, 0, 7000], [3500, 0, 0, 6500]),
+        ([100, 1, 0, 100], [100, 0, 0, 100]),
+    ],
+)
+def test_the_best_person_on_a_kink_is_found(ab, ba, seed):
+    """Fits of a free joint distribution reach its closed form, the shares of all answers together."""
+    found = fit(BayesOrder, {"AB": ab, "BA": ba}, key=jax.random.key(seed))
+    joint = np.array(ab) + np.array(ba)[[0, 2, 1, 3]]
+    assert abs(found.loglik - np.sum(scipy.special.xlogy(joint, joint / joint.sum()))) < 1e-3
+
+
+def test_anchoring_at_a_kink_does_not_depend_on_the_starts():
+    data = {"AB": [20, 10, 0, 0], "BA": [25, 0, 8, 0]}
+    logliks = [fit(AnchoringOrder, data, key=jax.random.key(seed)).loglik for seed in range(3)]
+    np.testing.assert_allclose(logliks, -37.37275, rtol=0, atol=1e-4)
 
 
 def test_structural_options_may_be_arrays_and_bools_of_numpy():

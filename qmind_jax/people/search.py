@@ -36,6 +36,12 @@ _BLOCKS = (8, 64, 4096)
 """Numbers of starts, of one data set or of many, that one call of the compiled search takes. A few sizes
 suffice for all fits, so that new numbers of people, replicates or restarts seldom compile anything."""
 
+_FREE_END = 25.0
+"""Log odds that are as good as the end of a range: less than 1e-10 of the range is beyond."""
+
+_SIMPLEX = 0.01
+"""Size on the free scale of the simplex that looks for the best point of a kink."""
+
 _TIE = 1e-6
 """Difference of the objective, a mean per observation, up to which two ends of a search are equally good."""
 
@@ -343,7 +349,32 @@ def polish(problem: Problem, free: np.ndarray, data: Data, penalty: Penalty | No
         options={"gtol": 1e-10, "maxiter": 100},
     )
     better = np.isfinite(found.fun) and found.fun < value_and_gradient(free)[0]
-    return found.x if better else free
+    return _to_ends(problem, found.x if better else free, data, penalty)
+
+
+def _to_ends(problem: Problem, free: np.ndarray, data: Data, penalty: Penalty | None) -> np.ndarray:
+    """A free vector with its parameters moved to ends of their ranges, each in turn, where that is better.
+
+    Families have kinks, such as that of equal probabilities under the largest dependence. Newton's method
+    stops on one, short of an end that lies along it; the simplex method then finds the best point on it.
+    """
+
+    def value(x: np.ndarray) -> float:
+        return surroundings(problem, x, data, penalty).value
+
+    newton, best = free, value(free)
+    for i, name in enumerate(problem.names):
+        if problem.family.parameters[name].constraint in ("probability", "bounded"):
+            for end in (-_FREE_END, _FREE_END):
+                moved = np.where(np.arange(len(free)) == i, end, free)
+                reached = value(moved)
+                if reached < best:
+                    free, best = moved, reached
+    if free is newton:
+        return free
+    simplex = np.vstack([free, free + _SIMPLEX * np.eye(len(free))])
+    options = {"initial_simplex": simplex, "xatol": 1e-6, "fatol": 1e-10}
+    return scipy.optimize.minimize(value, free, method="Nelder-Mead", options=options).x
 
 
 def _held(name: str, value: Any) -> float:
