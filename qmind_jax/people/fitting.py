@@ -118,7 +118,7 @@ def fit(
 
     Raises:
         ValueError: If the data are empty, have missing, unknown or misshapen conditions, or are no counts;
-            or for a wrong loss, ``restarts`` or ``steps``.
+            for a held value that no person may have; or for a wrong loss, ``restarts`` or ``steps``.
         TypeError: For an unknown option (the nearest known name is given) or what is no family.
     """
     problems = structures(family, options, design, loss)
