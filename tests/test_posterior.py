@@ -17,6 +17,7 @@ from qmind_jax.people import (
     QuantumOrder4D,
     TrustQubit,
 )
+from qmind_jax.people import posterior as posterior_module
 from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.likelihoods import AnswerLikelihood, RatingLikelihood
 from qmind_jax.people.posterior import absorb, start, update, update_rating
@@ -248,13 +249,14 @@ def test_ratings_that_are_not_finite_are_no_news_under_jit():
     assert np.all(np.isfinite(after.mean("p0")))
 
 
-def test_news_that_no_cloud_can_follow_come_to_an_end():
-    """Ratings far outside [0, 1] differ by so much between particles that no fraction suits many."""
-    likelihood = RatingLikelihood.of(MarkovTrust, 1e-6)
-    posterior = start(prior_of(MarkovTrust), KEY, likelihood=likelihood, particles=20, ratings=1)
-    posterior = jax.jit(update_rating)(posterior, jnp.array(1e12))
-    assert np.all(np.isfinite(posterior.mean("p0")))
-    assert posterior.heard.length == 1
+def test_news_that_take_too_many_rounds_are_let_in_at_once(monkeypatch):
+    monkeypatch.setattr(posterior_module, "_MOST_ROUNDS", 2)
+    # No other test has as many particles: what is compiled here has the bound of here.
+    posterior = update(start(prior_of(BayesOrder), KEY, people=2, particles=31), "AB", 0, 1_000_000)
+    np.testing.assert_array_equal(posterior.heard[:, 0, 0], 1_000_000)
+    p = posterior.people.predict()["AB"][:, 0].reshape(2, 31)
+    np.testing.assert_allclose(posterior.log_likelihood, 1e6 * jnp.log(p), rtol=1e-4)
+    assert np.all(posterior.effective_sample_size < 3.0), "the cloud shows that it could not follow"
 
 
 def test_more_people_than_a_group_are_all_served():
