@@ -11,6 +11,7 @@ from qmind_jax.people import BetaTrust, TrustQubit
 from qmind_jax.people.trust_answers import question_effect
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_one_command_prints_the_matrix_and_the_controls(capsys):
     main(Config(quick=True))

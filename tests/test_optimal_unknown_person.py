@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qmind_jax.envs import ClarificationParams, TrustHandoverParams
-from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit, handover_population
+from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit, handover_population, stack
 from qmind_jax.policies.optimal import (
     clarification_optimum,
     clarification_unknown_person,
@@ -108,6 +108,17 @@ def test_the_bounds_around_an_unknown_person_to_hand_over_to():
     assert abs(found.knows_person - known.value.mean()) <= known.error.mean() + 1e-12
     alone = handover_unknown_person(people[:1], params)
     np.testing.assert_allclose([alone.value, alone.best_single_plan], alone.knows_person)
+
+
+def test_single_precision_is_close_for_many_histories():
+    # Enough of them for XLA's sum of products over people in float32, which was wrong from 16,384 on.
+    found = {}
+    for enabled in (True, False):
+        with jax.enable_x64(enabled):
+            people = stack([TrustQubit(phi0=0.6), TrustQubit(gamma=1.0), TrustQubit(phi0=1.6)])
+            found[enabled] = handover_unknown_person(people, TrustHandoverParams(people, n_steps=6, **CHEAP))
+    for name in ("value", "knows_person", "best_single_plan"):
+        np.testing.assert_allclose(getattr(found[False], name), getattr(found[True], name), atol=1e-4)
 
 
 def test_a_tree_too_large_is_refused_with_its_size(random_answering):

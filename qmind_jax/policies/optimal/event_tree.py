@@ -105,7 +105,9 @@ def _rewards(p_fail: jax.Array, costs: HandoverCosts) -> jax.Array:
 
 def _weighted_rewards(level: EventLevel, costs: HandoverCosts) -> jax.Array:
     """Expected reward of each action, times the probability of the history, ``(4, n)``."""
-    return jnp.sum(level.weight * _rewards(1.0 - level.p_trust, costs), axis=1)
+    rewards = _rewards(1.0 - level.p_trust, costs)
+    # XLA (jaxlib 0.10.2, CPU, float32) gets the sum of this product over people wrong for many histories.
+    return jnp.einsum("pn,apn->an", level.weight, rewards, precision="highest")
 
 
 def _sums(value: jax.Array) -> jax.Array:
