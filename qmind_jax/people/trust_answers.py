@@ -1,14 +1,26 @@
 """What people who trust answer when they are asked along the way, and what the asking does."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-if TYPE_CHECKING:
-    from qmind_jax.people.trust import TrustingPerson
+from qmind_jax.people.predicting import PredictingPerson
+
+
+class Trusting(Protocol):
+    """What is needed here of :class:`qmind_jax.people.trust.TrustingPerson`."""
+
+    def initial_trust(self, person: jax.Array) -> Any:
+        """Trust before anything has happened."""
+
+    def after_outcome(self, trust: Any, person: jax.Array, success: jax.Array) -> Any:
+        """Trust after a success or failure."""
+
+    def after_answer(self, trust: Any, person: jax.Array, yes: jax.Array) -> Any:
+        """Trust after an answer."""
 
 
 def check_course(name: str, events: Sequence[int], queries: Collection[int]) -> tuple:
@@ -41,9 +53,7 @@ def check_course(name: str, events: Sequence[int], queries: Collection[int]) -> 
     return tuple(bool(outcome) for outcome in outcomes), tuple(sorted(asked.tolist()))
 
 
-def answer_probabilities(
-    person: "TrustingPerson", events: Sequence[int], queries: Collection[int]
-) -> jax.Array:
+def answer_probabilities(person: Trusting, events: Sequence[int], queries: Collection[int]) -> jax.Array:
     """Probability of every string of answers of one person.
 
     Args:
@@ -74,7 +84,7 @@ def answer_probabilities(
     return probabilities
 
 
-def final_yes(person: "TrustingPerson", events: Sequence[int], queries: Collection[int]) -> jax.Array:
+def final_yes(person: PredictingPerson, events: Sequence[int], queries: Collection[int]) -> jax.Array:
     """Probability of "yes" at the last query, whatever was answered before.
 
     Args:
@@ -93,7 +103,7 @@ def final_yes(person: "TrustingPerson", events: Sequence[int], queries: Collecti
 
 
 def question_effect(
-    person: "TrustingPerson", events: Sequence[int], last: int, intermediate: int
+    person: PredictingPerson, events: Sequence[int], last: int, intermediate: int
 ) -> jax.Array:
     """How much an earlier question changes the probability of "yes" to the last one.
 
