@@ -67,6 +67,7 @@ def trust_returns(people, believed):
     }
 
 
+@pytest.mark.slow
 def test_where_asking_leaves_no_trace_the_planner_that_expects_one_does_not_win():
     """Looking to the end matters.
 
@@ -83,6 +84,7 @@ def test_where_asking_leaves_no_trace_the_planner_that_expects_one_does_not_win(
     assert waiting.difference != 0.0
 
 
+@pytest.mark.slow
 def test_where_asking_leaves_a_trace_it_does_win():
     people = TrustQubit(phi0=[1.2, 1.9], a_pos=[1.1, 1.2], a_neg=[1.5, 1.6], gamma=[0.0, 0.0])
     aware, _ = compare_policies(trust_returns(people, people), "order-blind", alternative="greater")

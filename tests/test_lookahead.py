@@ -178,6 +178,7 @@ def test_who_knows_the_person_earns_the_optimum(env_id, optimum):
     assert abs(float(returns.mean) - optimum) < 4 * float(returns.standard_error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["qubit", "markov", "beta", "mixed"])
 def test_what_it_expects_of_people_it_knows_is_close_to_their_optimum(kind):
     key = jax.random.key(7)
@@ -196,6 +197,7 @@ def test_what_it_expects_of_people_it_knows_is_close_to_their_optimum(kind):
     np.testing.assert_array_equal(values.of(start, jnp.int32(0)), 0.0)
 
 
+@pytest.mark.slow
 def test_who_knows_the_population_comes_close_to_who_knows_everybody():
     people = handover_population(jax.random.key(0), 32, "markov")
     env, params = make("TrustHandoverRecovery-v0", people=people)
@@ -220,6 +222,7 @@ def test_one_question_ahead_of_one_person_it_is_the_planner_with_repeats():
     np.testing.assert_array_equal(one_ahead.per_episode, planner.per_episode)
 
 
+@pytest.mark.slow
 def test_far_enough_ahead_it_earns_the_exact_optimum():
     env, params = make("ClarificationHard-v0", max_questions=4)
     best = float(clarification_optimum(params.people, params).value[0])
