@@ -1,6 +1,7 @@
 """People on disk: what is written is read again, and nothing else is taken for people."""
 
 import json
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -114,7 +115,7 @@ class Stranger(TrustingPerson):
     """A family that the package does not know."""
 
     p: jax.Array
-    _person_ndims = {"p": 0}  # noqa: RUF012
+    _person_ndims: ClassVar[dict[str, int]] = {"p": 0}
 
     def initial_trust(self, person):
         return self.p, self.p
