@@ -31,7 +31,8 @@ from qmind_jax.people import (
     stack,
 )
 from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.search import Problem, polish, surroundings
+from qmind_jax.people.polishing import polish, surroundings
+from qmind_jax.people.search import Problem
 
 KEY = jax.random.key(0)
 COUNTS = order_table("clinton_gore")

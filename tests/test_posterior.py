@@ -16,8 +16,8 @@ from qmind_jax.people import (
     QuantumOrder,
     QuantumOrder4D,
     TrustQubit,
+    resample_move,
 )
-from qmind_jax.people import posterior as posterior_module
 from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.likelihoods import AnswerLikelihood, RatingLikelihood
 from qmind_jax.people.posterior import absorb, start, update, update_rating
@@ -250,7 +250,7 @@ def test_ratings_that_are_not_finite_are_no_news_under_jit():
 
 
 def test_news_that_take_too_many_rounds_are_let_in_at_once(monkeypatch):
-    monkeypatch.setattr(posterior_module, "_MOST_ROUNDS", 2)
+    monkeypatch.setattr(resample_move, "_MOST_ROUNDS", 2)
     # No other test has as many particles: what is compiled here has the bound of here.
     posterior = update(start(prior_of(BayesOrder), KEY, people=2, particles=31), "AB", 0, 1_000_000)
     np.testing.assert_array_equal(posterior.heard[:, 0, 0], 1_000_000)

@@ -20,8 +20,8 @@ from qmind_jax.people.order import (
     QuantumOrder4D,
     SaturatedOrder,
 )
+from qmind_jax.people.particle_clouds import Posterior
 from qmind_jax.people.population import Person, as_population, stack
-from qmind_jax.people.posterior import Posterior
 from qmind_jax.people.predicting import Design, PredictingPerson
 from qmind_jax.people.published import default_domain, handover_population, hard_domain
 from qmind_jax.people.qq_equality import QQTest, qq_statistic, qq_test, rates

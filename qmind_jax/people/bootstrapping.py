@@ -8,8 +8,8 @@ import numpy as np
 
 from qmind_jax.people.counts import draw_counts, numpy_generator
 from qmind_jax.people.fitting import STEPS, Fit, check_effort
+from qmind_jax.people.intervals import tails
 from qmind_jax.people.parameters import ParametricPerson
-from qmind_jax.people.population import check_range
 from qmind_jax.people.search import Problem, search
 
 RESTARTS = 4
@@ -44,13 +44,13 @@ class Bootstrap:
         Where the likelihood has several hills, some replicates are fitted best on another than the fit is,
         and the interval spans both; ``restarts=1`` of :func:`bootstrap` stays on the hill of the fit.
         """
-        tails = _tails(level)
-        return {name: tuple(np.quantile(values, tails).tolist()) for name, values in self.samples.items()}
+        ends = tails(level)
+        return {name: tuple(np.quantile(values, ends).tolist()) for name, values in self.samples.items()}
 
     def predictive_interval(self, level: float = 0.95) -> dict[str, np.ndarray]:
         """Percentile interval of every cell: by condition ``(2, cells)``, lower ends first."""
-        tails = _tails(level)
-        return {name: np.quantile(cells, tails, axis=0) for name, cells in self.predictions.items()}
+        ends = tails(level)
+        return {name: np.quantile(cells, ends, axis=0) for name, cells in self.predictions.items()}
 
 
 def bootstrap(
@@ -98,8 +98,3 @@ def _simulate(fit: Fit, key: jax.Array, replicates: int) -> dict[str, np.ndarray
         name: cells + spread * generator.normal(size=(replicates, cells.size))
         for name, cells in fit.predictions.items()
     }
-
-
-def _tails(level: float) -> list[float]:
-    check_range("Bootstrap", "level", np.asarray(level), 0.0, 1.0, open_ends=True)
-    return [0.5 * (1.0 - level), 0.5 * (1.0 + level)]

@@ -25,6 +25,18 @@ def check_counts(
             but whole numbers of at least 0; or if there are no answers at all.
         TypeError: If the data are no mapping of numbers.
     """
+    arrays = check_whole(data, cells, people=people)
+    totals = sum(values.sum(axis=-1) for values in arrays.values())
+    if np.any(totals == 0):
+        who = f" of person {int(np.argmin(totals))}" if people else ""
+        raise ValueError(f"data must hold at least one answer, got counts{who} that are all 0")
+    return arrays
+
+
+def check_whole(
+    data: Mapping[str, Any], cells: Mapping[str, int], *, people: bool = False
+) -> dict[str, np.ndarray]:
+    """As :func:`check_counts`, but there need be no answers."""
     arrays = check_values(data, cells, people=people)
     for name, values in arrays.items():
         wrong = values[(values < 0) | (values != np.round(values))]
@@ -33,10 +45,6 @@ def check_counts(
             raise ValueError(
                 f"data[{name!r}] must hold counts, whole numbers of at least 0, got {wrong.flat[0]:g}{hint}"
             )
-    totals = sum(values.sum(axis=-1) for values in arrays.values())
-    if np.any(totals == 0):
-        who = f" of person {int(np.argmin(totals))}" if people else ""
-        raise ValueError(f"data must hold at least one answer, got counts{who} that are all 0")
     return arrays
 
 

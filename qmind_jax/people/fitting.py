@@ -10,8 +10,9 @@ import numpy as np
 
 from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
+from qmind_jax.people.polishing import polish, surroundings
 from qmind_jax.people.predicting import Design
-from qmind_jax.people.search import Data, Loss, Penalty, Problem, polish, search, surroundings
+from qmind_jax.people.search import Data, Loss, Penalty, Problem, search
 
 RESTARTS = 64
 STEPS = 400
@@ -37,8 +38,6 @@ class Fit:
             best value.
         k: Number of free parameters. The choice of a structure and a variance are not counted.
         n: Number of observations: answers, or cells under a squared loss.
-        aic: Akaike's criterion, ``2 k - 2 loglik``.
-        bic: Bayesian criterion, ``k log(n) - 2 loglik``.
         standard_errors: By free parameter, on its natural scale, from the curvature of the (penalised)
             log likelihood by the delta method; NaN where the data leave a direction undetermined, as at
             the end of a range.
@@ -56,8 +55,6 @@ class Fit:
     loglik: float
     k: int
     n: float
-    aic: float
-    bic: float
     standard_errors: Mapping[str, float]
     per_structure: Mapping[str, float]
     loss: Loss
@@ -70,6 +67,16 @@ class Fit:
     def name(self) -> str:
         """The family with its options, such as ``QuantumOrder(ranks=(1, 2))``."""
         return describe(type(self.person), self.options)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, ``2 k - 2 loglik``."""
+        return 2.0 * self.k - 2.0 * self.loglik
+
+    @property
+    def bic(self) -> float:
+        """Bayesian criterion, ``k log(n) - 2 loglik``."""
+        return self.k * math.log(self.n) - 2.0 * self.loglik
 
     def summary(self) -> str:
         """A few lines to print: scores, then every parameter with its standard error."""
@@ -224,16 +231,13 @@ def _finish(
     per_structure[describe(problem.family, dict(problem.options))] = loglik
     information = problem.information(around.hessian, around.value, n)
     errors = np.abs(around.slopes) * _free_errors(information)
-    k = len(problem.names)
     return Fit(
         person=problem.people(around.values),
         options=dict(problem.options),
         free=free,
         loglik=loglik,
-        k=k,
+        k=len(problem.names),
         n=n,
-        aic=2.0 * k - 2.0 * loglik,
-        bic=k * math.log(n) - 2.0 * loglik,
         standard_errors=dict(zip(problem.names, errors.tolist(), strict=True)),
         per_structure=per_structure,
         loss=problem.loss,

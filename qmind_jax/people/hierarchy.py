@@ -22,6 +22,7 @@ from flax import struct
 
 from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.hyperprior import Hyperprior, Spread
+from qmind_jax.people.intervals import tails
 from qmind_jax.people.likelihoods import AnswerLikelihood, Likelihood, RatingLikelihood
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design
@@ -366,7 +367,5 @@ def sample_hierarchy(
 
 def _central(values: jax.Array, level: float) -> tuple[jax.Array, jax.Array]:
     """Ends of the central interval over the leading axis."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie in (0, 1), got {level}")
-    ends = jnp.quantile(values, jnp.array([0.5 * (1.0 - level), 0.5 * (1.0 + level)]), axis=0)
+    ends = jnp.quantile(values, jnp.asarray(tails(level), values.dtype), axis=0)
     return ends[0], ends[1]

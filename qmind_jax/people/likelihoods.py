@@ -13,14 +13,11 @@ import numpy as np
 from flax import struct
 
 from qmind_jax.names import unknown
-from qmind_jax.people.counts import check_values
+from qmind_jax.people.counts import check_whole
 from qmind_jax.people.population import Person, check_range
-from qmind_jax.people.predicting import Design, PredictingPerson
+from qmind_jax.people.predicting import SMALLEST_PROBABILITY, Design, PredictingPerson
 from qmind_jax.people.ratings import TrustTrials
 from qmind_jax.people.trust import TrustingPerson, p_trust
-
-_SMALLEST_PROBABILITY = 1e-12
-"""Cells count as at least this probable, as in quantum-mind: no one answer excludes a person for good."""
 
 
 class Likelihood(Protocol):
@@ -90,11 +87,7 @@ class AnswerLikelihood:
             ValueError: If a condition is missing or unknown, shapes do not fit, or a number is no count.
             TypeError: If the data are no mapping of numbers.
         """
-        arrays = check_values(data, dict(zip(self.names, self.cells, strict=True)), people=True)
-        for name, values in arrays.items():
-            wrong = values[(values < 0) | (values != np.round(values))]
-            if wrong.size:
-                raise ValueError(f"data[{name!r}] must hold whole numbers of at least 0, got {wrong[0]:g}")
+        arrays = check_whole(data, dict(zip(self.names, self.cells, strict=True)), people=True)
         widest = max(self.cells)
         padded = [np.pad(values, ((0, 0), (0, widest - values.shape[1]))) for values in arrays.values()]
         return jnp.asarray(np.stack(padded, axis=1), float)
@@ -142,7 +135,7 @@ class AnswerLikelihood:
         total = jnp.zeros((), heard.dtype)
         for i, (name, _) in enumerate(self.conditions):
             for j in range(self.cells[i]):
-                total += heard[i, j] * jnp.log(jnp.maximum(cells[name][j], _SMALLEST_PROBABILITY))
+                total += heard[i, j] * jnp.log(jnp.maximum(cells[name][j], SMALLEST_PROBABILITY))
         return total
 
     def between(self, before: jax.Array, after: jax.Array, fraction: jax.Array) -> jax.Array:

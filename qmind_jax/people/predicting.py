@@ -12,6 +12,11 @@ Design = Mapping[str, Any]
 """Conditions by name. What describes a condition is the family's: an order of questions, events, times."""
 
 
+SMALLEST_PROBABILITY = 1e-12
+"""Cells count as at least this probable in likelihoods, as in quantum-mind: no one answer excludes a person
+for good."""
+
+
 class PredictingPerson(Person, abc.ABC):
     """A person of whom each condition of a design makes a distribution over outcomes ("cells")."""
 

@@ -1,9 +1,8 @@
 """The search for the person who explains data best, behind every fit; works in double precision.
 
 The objective is a mean per observation, so one learning rate suits data of any size. Adam runs from
-every start of every data set at once. A single fit is then polished by SciPy's trust-region Newton
-method with exact derivatives. People have few parameters: forward derivatives cost little and compile in
-half the time of backward ones.
+every start of every data set at once; :mod:`qmind_jax.people.polishing` takes the last steps of a single fit.
+People have few parameters: forward derivatives cost little and compile in half the time of backward ones.
 """
 
 import dataclasses
@@ -15,11 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import scipy.optimize
 
 from qmind_jax.people.counts import check_counts, check_values, numpy_generator
 from qmind_jax.people.parameters import ParametricPerson, as_label
-from qmind_jax.people.predicting import Design, PredictingPerson
+from qmind_jax.people.predicting import SMALLEST_PROBABILITY, Design, PredictingPerson
 
 Loss = Literal["multinomial", "squared"]
 Data = dict[str, np.ndarray]
@@ -29,18 +27,11 @@ _LEARNING_RATE = 0.3
 _PACE_NEAR_THE_BEST = 0.1
 """Fraction of the learning rate that does not throw a start out of the valley that it begins in."""
 
-_SMALLEST_PROBABILITY = 1e-12
 _SMALLEST_MEAN_SQUARE = 1e-12
 
 _BLOCKS = (8, 64, 4096)
 """Numbers of starts, of one data set or of many, that one call of the compiled search takes. A few sizes
 suffice for all fits, so that new numbers of people, replicates or restarts seldom compile anything."""
-
-_FREE_END = 25.0
-"""Log odds that are as good as the end of a range: less than 1e-10 of the range is beyond."""
-
-_SIMPLEX = 0.01
-"""Size on the free scale of the simplex that looks for the best point of a kink."""
 
 _TIE = 1e-6
 """Difference of the objective, a mean per observation, up to which two ends of a search are equally good."""
@@ -183,7 +174,7 @@ def objective(problem: Problem, free: jax.Array, data: Data, penalty: Penalty | 
         return jnp.mean(jnp.concatenate(squares)), (values, cells)
     total = 0.0 if penalty is None else penalty.of(free)
     for name, counts in data.items():
-        total = total - jnp.sum(counts * jnp.log(jnp.clip(cells[name], _SMALLEST_PROBABILITY, 1.0)))
+        total = total - jnp.sum(counts * jnp.log(jnp.clip(cells[name], SMALLEST_PROBABILITY, 1.0)))
     return total / sum(jnp.sum(counts) for counts in data.values()), (values, cells)
 
 
@@ -263,118 +254,6 @@ def _search_lanes(
         return Found(free, jnp.where(jnp.isnan(reached), jnp.inf, reached), values, cells)
 
     return jax.vmap(run)(starts, paces, data)
-
-
-@dataclasses.dataclass(frozen=True)
-class Surroundings:
-    """The objective of one data set around a free vector.
-
-    Attributes:
-        value: The objective.
-        gradient: Shape ``(k,)``.
-        hessian: Shape ``(k, k)``.
-        values: By free parameter, its natural value.
-        slopes: Derivative of every natural value with respect to its free one, shape ``(k,)``.
-        cells: Predictions by condition.
-    """
-
-    value: float
-    gradient: np.ndarray
-    hessian: np.ndarray
-    values: dict[str, np.ndarray]
-    slopes: np.ndarray
-    cells: dict[str, np.ndarray]
-
-
-def surroundings(problem: Problem, free: np.ndarray, data: Data, penalty: Penalty | None) -> Surroundings:
-    """The objective around a free vector ``(k,)``, from exact derivatives of the predictions."""
-    (values, cells), (value_slopes, firsts), seconds = jax.tree.map(np.asarray, _derivatives(problem, free))
-    k = len(free)
-    predicted = np.concatenate([cells[name] for name in data])
-    observed = np.concatenate(list(data.values()))
-    first = np.concatenate([firsts[name] for name in data])
-    second = np.concatenate([seconds[name] for name in data])
-    if problem.loss == "squared":
-        errors = predicted - observed
-        value = np.sum(errors**2)
-        weights, curvatures = 2.0 * errors, np.full(len(errors), 2.0)
-        n = len(errors)
-    else:
-        kept = np.clip(predicted, _SMALLEST_PROBABILITY, 1.0)
-        value = -np.sum(observed * np.log(kept))
-        counted = np.where(predicted == kept, observed, 0.0)
-        weights, curvatures = -counted / kept, counted / kept**2
-        n = observed.sum()
-    gradient = weights @ first
-    hessian = np.einsum("c,ci,cj->ij", curvatures, first, first) + np.einsum("c,cij->ij", weights, second)
-    if penalty is not None:
-        value += float(penalty.of(free))
-        gradient = gradient + penalty.precision @ (free - penalty.mean)
-        hessian = hessian + penalty.precision
-    slopes = np.array([value_slopes[name][i] for i, name in enumerate(problem.names)]).reshape(k)
-    return Surroundings(float(value) / n, gradient / n, hessian / n, values, slopes, cells)
-
-
-@functools.partial(jax.jit, static_argnames="problem")
-def _derivatives(problem: Problem, free: jax.Array) -> tuple:
-    """Natural values and cells of a free vector, their first, and the cells' second derivatives."""
-
-    def natural(free: jax.Array) -> tuple:
-        person = problem.person(free)
-        values = {name: getattr(person, name) for name in problem.names}
-        both = values, person.predict(dict(problem.design))
-        return both, both
-
-    def first(free: jax.Array) -> tuple:
-        slopes, both = jax.jacfwd(natural, has_aux=True)(free)
-        return slopes[1], (slopes, both)
-
-    second, (slopes, both) = jax.jacfwd(first, has_aux=True)(free)
-    return both, slopes, second
-
-
-def polish(problem: Problem, free: np.ndarray, data: Data, penalty: Penalty | None) -> np.ndarray:
-    """The minimum next to a free vector ``(k,)``, or the same vector where there is nothing to gain."""
-
-    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-        around = surroundings(problem, x, data, penalty)
-        return around.value, around.gradient
-
-    found = scipy.optimize.minimize(
-        value_and_gradient,
-        free,
-        jac=True,
-        hess=lambda x: surroundings(problem, x, data, penalty).hessian,
-        method="trust-exact",
-        options={"gtol": 1e-10, "maxiter": 100},
-    )
-    better = np.isfinite(found.fun) and found.fun < value_and_gradient(free)[0]
-    return _to_ends(problem, found.x if better else free, data, penalty)
-
-
-def _to_ends(problem: Problem, free: np.ndarray, data: Data, penalty: Penalty | None) -> np.ndarray:
-    """A free vector with its parameters moved to ends of their ranges, each in turn, where that is better.
-
-    Families have kinks, such as that of equal probabilities under the largest dependence. Newton's method
-    stops on one, short of an end that lies along it; the simplex method then finds the best point on it.
-    """
-
-    def value(x: np.ndarray) -> float:
-        return surroundings(problem, x, data, penalty).value
-
-    newton, best = free, value(free)
-    for i, name in enumerate(problem.names):
-        if problem.family.parameters[name].constraint in ("probability", "bounded"):
-            for end in (-_FREE_END, _FREE_END):
-                moved = np.where(np.arange(len(free)) == i, end, free)
-                reached = value(moved)
-                if reached < best:
-                    free, best = moved, reached
-    if free is newton:
-        return free
-    simplex = np.vstack([free, free + _SIMPLEX * np.eye(len(free))])
-    options = {"initial_simplex": simplex, "xatol": 1e-6, "fatol": 1e-10}
-    return scipy.optimize.minimize(value, free, method="Nelder-Mead", options=options).x
 
 
 def _held(name: str, value: Any) -> float:
