@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from qmind_jax import fits, processes, runs, sweeps
+from qmind_jax.folders import new_folder
 from qmind_jax.names import unknown
 from qmind_jax.people.comparison import Comparison, Criterion
 from qmind_jax.people.ratings import TrustTrials, load_trust_trials
@@ -104,7 +105,7 @@ def train(
         population = make_people(env_id, people, num_people, family, jax.random.key(seed))
         preset = PRESETS[env_id] if len(population) == 1 else PEOPLE_PRESET
         run = runs.create(
-            out or runs.new_folder(env_id),
+            out or new_folder("runs", env_id),
             env_id,
             population,
             parse_assignments("parameter", params),
@@ -155,7 +156,7 @@ def fit(
     """
     if num_people < 1:
         raise ValueError(f"num-people must be at least 1, got {num_people}")
-    folder = out or fits.new_folder(kind)
+    folder = out or new_folder("fits", kind)
     fits.check_new(folder)
     key = jax.random.key(seed)
     if kind == "trust":
@@ -187,7 +188,7 @@ def sweep(
     if resume and out is None:
         raise ValueError("resume needs --out, the folder of the sweep to go on with")
     described = load_spec(spec)
-    folder = out or sweeps.new_folder(described.environment)
+    folder = out or new_folder("sweeps", described.environment)
     try:
         table = sweeps.run(spec, described, folder, resume=resume)
     except KeyboardInterrupt:

@@ -1,6 +1,5 @@
 """Folders of fits: people fitted to a file of data, how well the families do, and a picture."""
 
-import datetime
 import json
 import pathlib
 from typing import Any, NamedTuple
@@ -13,9 +12,9 @@ from qmind_jax.people.comparison import Comparison, Criterion, compare
 from qmind_jax.people.order import AnchoringOrder, BayesOrder, QuantumOrder, QuantumOrder4D, SaturatedOrder
 from qmind_jax.people.order_files import load_order_table
 from qmind_jax.people.ratings import load_trust_trials
+from qmind_jax.people.ratings_fit import TRUST_FAMILIES
 from qmind_jax.people.storage import save_people
 from qmind_jax.people.trust_comparison import TrustComparison, compare_trust_families
-from qmind_jax.people.trust_distribution import TRUST_FAMILIES
 from qmind_jax.people.trust_population_fit import TrustPopulationFit, fit_trust_population
 
 VERSION = 1
@@ -48,11 +47,6 @@ class TrustFits(NamedTuple):
         """The family that predicts left-out participants best, their ratings so far known."""
         errors = {name: self.comparison.error(self.comparison.personal[name]) for name in self.fits}
         return min(errors, key=errors.get)
-
-
-def new_folder(kind: str) -> pathlib.Path:
-    """A folder under ``fits`` that does not exist yet, named by kind and time."""
-    return pathlib.Path("fits") / f"{kind}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
 def check_new(folder: pathlib.Path) -> None:
@@ -175,12 +169,10 @@ def _errors(comparison: TrustComparison, predictions: dict[str, np.ndarray]) -> 
 
 
 def _draw_trust(path: pathlib.Path, fitted: TrustFits) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     from qmind_jax.plots import errors_by_rating, people_in_parameter_space, predictions_against_ratings
+    from qmind_jax.plots.files import headless_pyplot
+
+    pyplot = headless_pyplot()
 
     comparison, best = fitted.comparison, fitted.best
     figure, axes = pyplot.subplots(1, 3, figsize=(15, 4.8), layout="constrained")
@@ -213,12 +205,10 @@ def _draw_trust(path: pathlib.Path, fitted: TrustFits) -> None:
 
 
 def _draw_order(path: pathlib.Path, comparison: Comparison) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     from qmind_jax.plots import order_predictions
+    from qmind_jax.plots.files import headless_pyplot
+
+    pyplot = headless_pyplot()
 
     figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharey=True)
     for axis, condition, title in zip(axes, ("AB", "BA"), ("A asked first", "B asked first"), strict=True):

@@ -84,6 +84,13 @@ def norm_squared(psi: jax.Array) -> jax.Array:
     return sum(squares[..., i] for i in range(psi.shape[-1]))
 
 
+def normalised(psi: jax.Array) -> jax.Array:
+    """A vector over the last axis, real or complex and not zero, brought to length 1."""
+    # To a largest entry of 1 first, as the square of a long or short vector can be too large or small.
+    psi = psi / jnp.abs(psi).max(axis=-1, keepdims=True)
+    return psi / jnp.sqrt(norm_squared(psi))[..., None]
+
+
 def rotate(z: jax.Array, x: jax.Array, angle: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Rotate a Bloch vector in the z-x plane by an angle in radians, from z towards x."""
     return turn(z, x, jnp.cos(angle), jnp.sin(angle))

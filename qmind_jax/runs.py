@@ -1,7 +1,6 @@
 """Run folders: everything needed to evaluate, resume and plot a training run."""
 
 import dataclasses
-import datetime
 import json
 import pathlib
 import platform
@@ -59,12 +58,6 @@ class Run:
     config: PPOConfig
     seeds: int
     seed: int
-
-
-def new_folder(env_id: str) -> pathlib.Path:
-    """A folder under ``runs`` that does not exist yet, named by environment and time."""
-    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    return pathlib.Path("runs") / f"{env_id}-{stamp}"
 
 
 def create(
@@ -227,12 +220,10 @@ def write_results(
     episodes: int,
 ) -> None:
     """Write ``summary.json``, ``metrics.npz`` and ``learning_curve.png`` into the folder of a run."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     from qmind_jax.plots import learning_curve
+    from qmind_jax.plots.files import headless_pyplot
+
+    pyplot = headless_pyplot()
 
     np.savez(run.folder / "metrics.npz", **{name: np.asarray(m) for name, m in result.metrics.items()})
     summary = {

@@ -1,6 +1,5 @@
 """Folders of sweeps: a table and a picture of what a small file asks for."""
 
-import datetime
 import math
 import pathlib
 from typing import Any
@@ -19,11 +18,6 @@ from qmind_jax.registry import make
 from qmind_jax.sweep_specs import SweepSpec
 
 _PARTIAL, _TABLE, _PICTURE = "partial.npz", "sweep.csv", "sweep.png"
-
-
-def new_folder(env_id: str) -> pathlib.Path:
-    """A folder under ``sweeps`` that does not exist yet, named by environment and time."""
-    return pathlib.Path("sweeps") / f"{env_id}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
 def run(path: pathlib.Path, spec: SweepSpec, folder: pathlib.Path, *, resume: bool = False) -> pd.DataFrame:
@@ -93,12 +87,10 @@ def draw(path: pathlib.Path, table: pd.DataFrame, title: str) -> None:
 
     Regret where the table has it, else mean return. Of further axes the middle value is drawn, and named.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     from qmind_jax.plots import sweep_curves, sweep_heat_map
+    from qmind_jax.plots.files import headless_pyplot
+
+    pyplot = headless_pyplot()
 
     score = "regret" if "regret" in table else "mean_return"
     label = score.replace("_", " ")

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from qmind_jax import cli, fits, runs
 from qmind_jax.envs import TrustHandoverParams
+from qmind_jax.folders import new_folder
 from qmind_jax.people import BetaTrust, MarkovTrust, ProjectiveAnswers, TrustQubit, mix
 from qmind_jax.people.ratings_preset import TRUST_PARAMETERS
 from qmind_jax.people.storage import load_people, save_people
@@ -592,7 +593,7 @@ def test_a_fit_never_overwrites(run_cli, tmp_path, fitted):
     assert before == sorted((file.name, file.stat().st_mtime_ns) for file in folder.iterdir())
     code, _, err = run_cli("fit", "trust", path, "--num-people", 0, "--out", tmp_path / "fit")
     assert (code, err) == (2, "error: num-people must be at least 1, got 0\n")
-    assert re.fullmatch(r"fits/trust-\d{8}-\d{6}", fits.new_folder("trust").as_posix())
+    assert re.fullmatch(r"fits/trust-\d{8}-\d{6}", new_folder("fits", "trust").as_posix())
 
 
 # --- people -------------------------------------------------------------------------------------------
@@ -697,4 +698,6 @@ def test_parameters_given_on_the_command_line_are_those_of_the_run(tmp_path):
 
 
 def test_a_new_folder_is_named_by_environment_and_time():
-    assert re.fullmatch(r"runs/TrustHandover-v0-\d{8}-\d{6}", runs.new_folder("TrustHandover-v0").as_posix())
+    assert re.fullmatch(
+        r"runs/TrustHandover-v0-\d{8}-\d{6}", new_folder("runs", "TrustHandover-v0").as_posix()
+    )

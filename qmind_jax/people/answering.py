@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from qmind_jax.people.population import Person, check_range, entries_of, field_of
-from qmind_jax.quantum import is_projector, norm_squared, project
+from qmind_jax.quantum import is_projector, norm_squared, normalised, project
 
 
 class AnsweringPerson(Person, abc.ABC):
@@ -87,10 +87,7 @@ class ProjectiveAnswers(AnsweringPerson):
         super().__post_init__()
         _set_labels(self)
         kind = jnp.promote_types(self.states.dtype, self.projectors.dtype)
-        # Brought to size 1 first, as the square of a long or short vector can be too large or small.
-        states = self.states / jnp.abs(self.states).max(axis=-1, keepdims=True)
-        states = states / jnp.sqrt(norm_squared(states))[..., None]
-        object.__setattr__(self, "states", states.astype(kind))
+        object.__setattr__(self, "states", normalised(self.states).astype(kind))
         object.__setattr__(self, "projectors", self.projectors.astype(kind))
 
     def _validate(self, values: dict[str, np.ndarray]) -> None:

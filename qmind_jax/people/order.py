@@ -14,7 +14,7 @@ import numpy as np
 
 from qmind_jax.people.parameters import ParametricPerson, angle, as_label, bounded, probability, real
 from qmind_jax.people.predicting import Design, PredictingPerson
-from qmind_jax.quantum import is_projector, norm_squared, unit_vector
+from qmind_jax.quantum import is_projector, norm_squared, normalised, unit_vector
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -271,9 +271,7 @@ class ProjectiveOrder(PredictingPerson):
     def __post_init__(self) -> None:
         super().__post_init__()
         kind = jnp.promote_types(self.state.dtype, self.projectors.dtype)
-        state = self.state / jnp.abs(self.state).max(axis=-1, keepdims=True)
-        state = state / jnp.sqrt(norm_squared(state))[..., None]
-        object.__setattr__(self, "state", state.astype(kind))
+        object.__setattr__(self, "state", normalised(self.state).astype(kind))
         object.__setattr__(self, "projectors", self.projectors.astype(kind))
 
     def _validate(self, values: dict[str, np.ndarray]) -> None:

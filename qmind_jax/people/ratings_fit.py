@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import jax
@@ -10,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from qmind_jax.names import unknown
 from qmind_jax.people.population import check_range
 from qmind_jax.people.ratings import TrustTrials
 from qmind_jax.people.ratings_preset import FIRST_RATING_BETA, TRUST_PARAMETERS
-from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustingPerson, TrustQubit, p_trust
+from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustingPerson, TrustQubit, trust_after
 
 TrustFamily = Literal["qubit", "markov", "beta"]
 
@@ -51,6 +53,12 @@ _FAMILIES: dict[str, _Family] = {
     # number, so the initial experience is the unit.
     "beta": _Family(BetaTrust, ("p0", lambda rating: rating), {"w_s": np.inf, "w_f": np.inf}, {"n0": 1.0}),
 }
+
+
+TRUST_FAMILIES: Mapping[str, type[TrustQubit | MarkovTrust | BetaTrust]] = MappingProxyType(
+    {name: _FAMILIES[name].person for name in sorted(_FAMILIES)}
+)
+"""The families whose people differ in a few numbers, by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,15 +113,8 @@ def predict_trust(people: TrustingPerson, robot_correct: jax.Array) -> jax.Array
             f"{jnp.shape(robot_correct)} for {people}"
         )
 
-    def one_person(person: TrustingPerson, outcomes: jax.Array) -> jax.Array:
-        def step(trust: tuple[jax.Array, jax.Array], success: jax.Array) -> tuple:
-            trust = person.after_outcome(trust, 0, success)
-            return trust, p_trust(trust)
-
-        return jax.lax.scan(step, person.initial_trust(0), outcomes)[1]
-
     # Each person as a population of one: gradients of a gather over people would be a slow scatter.
-    return jax.vmap(one_person)(jax.tree.map(lambda leaf: leaf[:, None], people), robot_correct)
+    return jax.vmap(trust_after)(jax.tree.map(lambda leaf: leaf[:, None], people), robot_correct)
 
 
 def fit_trust_family(trials: TrustTrials, family: TrustFamily, key: jax.Array | None = None) -> TrustFit:
@@ -136,7 +137,7 @@ def fit_trust_family(trials: TrustTrials, family: TrustFamily, key: jax.Array | 
     Raises:
         ValueError: For an unknown family, or if the trials cannot determine its parameters.
     """
-    _check_family(family)
+    check_trust_family(family)
     observed = np.asarray(trials.observed)
     outcomes = set(np.asarray(trials.robot_correct)[observed].tolist())
     if outcomes != {True, False}:
@@ -222,7 +223,7 @@ def trust_population(
         ValueError: For an unknown family, fewer than one person, or if the trials cannot determine the
             parameters.
     """
-    _check_family(family)
+    check_trust_family(family)
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
     if trials is None:
@@ -232,9 +233,10 @@ def trust_population(
     return fit.people(jax.random.choice(draw_key, trials.first_ratings, (n,)))
 
 
-def _check_family(family: str) -> None:
-    if family not in _FAMILIES:
-        raise ValueError(f"family must be one of {sorted(_FAMILIES)}, got {family!r}")
+def check_trust_family(family: str) -> None:
+    """Raise ``ValueError`` for an unknown family of trusting people."""
+    if family not in TRUST_FAMILIES:
+        raise ValueError(unknown("family", family, TRUST_FAMILIES))
 
 
 def _people(

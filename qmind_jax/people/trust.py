@@ -75,6 +75,21 @@ def p_trust(trust: TrustState) -> jax.Array:
     return jnp.clip(0.5 * (1.0 + trust[0]), 0.0, 1.0)
 
 
+def trust_after(people: TrustingPerson, outcomes: jax.Array) -> jax.Array:
+    """Probability of trust of person 0 after each of a row of outcomes when nobody is asked, ``(T,)``.
+
+    Args:
+        people: A population of one; of more, gradients of the look-up would be slow.
+        outcomes: Whether the robot succeeded, bool ``(T,)``.
+    """
+
+    def step(trust: TrustState, success: jax.Array) -> tuple[TrustState, jax.Array]:
+        trust = people.after_outcome(trust, 0, success)
+        return trust, p_trust(trust)
+
+    return jax.lax.scan(step, people.initial_trust(0), outcomes)[1]
+
+
 class TrustQubit(ParametricPerson, TrustingPerson):
     """Trust as a qubit in the real plane of the Bloch ball: an open quantum system.
 

@@ -3,12 +3,10 @@
 import dataclasses
 from collections.abc import Mapping
 
-import jax
 import numpy as np
 
 from qmind_jax.people.ratings import TrustTrials
-from qmind_jax.people.ratings_fit import fit_trust_family, predict_trust
-from qmind_jax.people.trust_distribution import TRUST_FAMILIES
+from qmind_jax.people.ratings_fit import TRUST_FAMILIES, fit_trust_family, predict_trust
 from qmind_jax.people.trust_estimates import predict_next
 from qmind_jax.people.trust_population_fit import fit_trust_population
 
@@ -68,7 +66,7 @@ def compare_trust_families(trials: TrustTrials) -> TrustComparison:
         population[family] = np.asarray(predict_trust(shared, left_out.robot_correct))
         personal[family] = np.asarray(predict_next(fit_trust_population(fitted, family), left_out))
     first = np.asarray(first)[:, None]
-    after = np.asarray(jax.device_get(left_out.trust_after))
+    after = np.asarray(left_out.trust_after)
     population[FIRST_RATING] = np.broadcast_to(first, after.shape)
     personal[LAST_RATING] = np.concatenate([first, after[:, :-1]], axis=1)
     return TrustComparison(left_out, population, personal)

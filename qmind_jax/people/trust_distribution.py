@@ -1,22 +1,14 @@
 """How people who trust differ from each other, and how noisily they rate their trust."""
 
 import dataclasses
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Self
 
 import jax
 import numpy as np
 
-from qmind_jax.names import unknown
 from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.ratings_fit import TrustFamily
+from qmind_jax.people.ratings_fit import TRUST_FAMILIES, TrustFamily, check_trust_family
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
-
-TRUST_FAMILIES: Mapping[str, type[TrustQubit | MarkovTrust | BetaTrust]] = MappingProxyType(
-    {"beta": BetaTrust, "markov": MarkovTrust, "qubit": TrustQubit}
-)
-"""The families whose people differ in a few numbers, by name."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,9 +75,3 @@ class TrustDistribution:
     def draw(self, n: int, key: jax.Array) -> TrustQubit | MarkovTrust | BetaTrust:
         """:meth:`people`, as :func:`~qmind_jax.people.sample_people` asks for them."""
         return self.people(key, n)
-
-
-def check_trust_family(family: str) -> None:
-    """Raise ``ValueError`` for an unknown family of trusting people."""
-    if family not in TRUST_FAMILIES:
-        raise ValueError(unknown("family", family, TRUST_FAMILIES))

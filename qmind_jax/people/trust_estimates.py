@@ -10,7 +10,7 @@ import numpy as np
 from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.ratings import TrustTrials
-from qmind_jax.people.trust import p_trust
+from qmind_jax.people.trust import p_trust, trust_after
 from qmind_jax.people.trust_distribution import TrustDistribution
 
 _STEPS = 30
@@ -115,13 +115,7 @@ def _predict_next(prior: GaussianPrior, variance: jax.Array, courses: RatedCours
 def trust_course(family: type[ParametricPerson], free: jax.Array, robot_correct: jax.Array) -> jax.Array:
     """Trust of one person before anything and after each outcome, nobody asked; ``(T + 1,)``."""
     person = family.from_free(free[None])
-
-    def step(trust: tuple, success: jax.Array) -> tuple:
-        trust = person.after_outcome(trust, 0, success)
-        return trust, p_trust(trust)
-
-    first = person.initial_trust(0)
-    return jnp.concatenate([p_trust(first)[None], jax.lax.scan(step, first, robot_correct)[1]])
+    return jnp.concatenate([p_trust(person.initial_trust(0))[None], trust_after(person, robot_correct)])
 
 
 def scattered_starts(prior: GaussianPrior) -> jax.Array:

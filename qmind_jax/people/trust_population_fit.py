@@ -8,9 +8,9 @@ import jax.numpy as jnp
 
 from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.ratings import TrustTrials
-from qmind_jax.people.ratings_fit import TrustFamily, fit_trust_family
+from qmind_jax.people.ratings_fit import TrustFamily, check_trust_family, fit_trust_family
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
-from qmind_jax.people.trust_distribution import TrustDistribution, check_trust_family
+from qmind_jax.people.trust_distribution import TrustDistribution
 from qmind_jax.people.trust_estimates import (
     Estimates,
     RatedCourse,

@@ -9,7 +9,7 @@ from flax import struct
 from qmind_jax.envs.trust_handover import ASK, SLOW, TrustHandoverParams
 from qmind_jax.people.trust import TrustingPerson, TrustState, p_trust
 from qmind_jax.policies.ablation import order_blind as blind_to_order
-from qmind_jax.policies.trust_rule import trust_after_step
+from qmind_jax.policies.following import trust_after_step
 from qmind_jax.policies.trust_values import TrustValues, trust_values
 from qmind_jax.policies.weights import check_weights, normalised
 

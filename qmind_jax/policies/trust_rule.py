@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from qmind_jax.envs.trust_handover import ASK, HAND_OVER, SLOW, WAIT, TrustHandoverParams
-from qmind_jax.people.trust import TrustingPerson, TrustState, p_trust
+from qmind_jax.envs.trust_handover import SLOW, TrustHandoverParams
+from qmind_jax.people.trust import TrustingPerson, p_trust
 from qmind_jax.policies.ablation import order_blind as blind_to_order
+from qmind_jax.policies.following import trust_after_step
 
 
 @struct.dataclass
@@ -96,33 +97,3 @@ class TrustRule:
         """Believed probability that the action just chosen works, or that the answer is "yes"."""
         p = p_trust(carry.trust)
         return jnp.where(carry.action == SLOW, 1.0 - (1.0 - p) * self.slow_factor, p)
-
-
-def trust_after_step(
-    people: TrustingPerson,
-    person: jax.Array,
-    trust: TrustState,
-    action: jax.Array,
-    observation: jax.Array,
-) -> TrustState:
-    """Trust after the robot has acted and seen what came of it.
-
-    Args:
-        people: Population.
-        person: Index of the person, int32.
-        trust: The pair (z, x) before the action.
-        action: int32, -1 for none yet: then nothing changes.
-        observation: What the environment shows after the action: last outcome, last answer.
-    """
-    outcome, answer = observation[0] > 0, observation[1] > 0
-    moves = {
-        HAND_OVER: people.after_outcome(trust, person, outcome),
-        SLOW: people.after_outcome(trust, person, outcome),
-        ASK: people.after_answer(trust, person, answer),
-        WAIT: people.after_wait(trust, person),
-    }
-    for candidate, moved in moves.items():
-        trust = jax.tree.map(
-            lambda new, old, taken=action == candidate: jnp.where(taken, new, old), moved, trust
-        )
-    return trust

@@ -67,7 +67,7 @@ def clarification_optimum(
 
     Args:
         people: A population or one person; ``params.people`` is not looked at.
-        params: ClarificationCosts and ``max_questions``.
+        params: Costs and ``max_questions``.
         variant: What the agent may do.
             ``"full recall"``: everything; the optimum.
             ``"no repeats"``: ask every question at most once.
@@ -100,14 +100,7 @@ def clarification_optimum(
     judged, actions = _solve(
         people, planned_for, histories, costs, truncated=graph.depth == depth, batch_size=batch_size
     )
-    return ClarificationOptimum(
-        value=judged.value,
-        accuracy=judged.accuracy,
-        questions=judged.questions,
-        knows_intent=_knowing_the_intent(costs, depth),
-        actions=actions,
-        histories=histories,
-    )
+    return _optimum(judged, costs, depth, actions, histories)
 
 
 def _memoryless_optimum(
@@ -120,6 +113,12 @@ def _memoryless_optimum(
     histories = graph.build()
     actions = memoryless_plans(people, histories, costs, max_searched)
     judged = judge_plans(people, histories, costs, actions, batch_size=batch_size)
+    return _optimum(judged, costs, depth, actions, histories)
+
+
+def _optimum(
+    judged: Judged, costs: ClarificationCosts, depth: int, actions: Actions, histories: Histories
+) -> ClarificationOptimum:
     return ClarificationOptimum(
         value=judged.value,
         accuracy=judged.accuracy,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from qmind_jax.people.trust import TrustingPerson, p_trust
-from qmind_jax.policies.optimal.handover import HandoverCosts
+from qmind_jax.policies.optimal.handover_costs import HandoverCosts, rewards
 
 BRANCHES = 7
 """Hand-over works or fails, slow hand-over works or fails, yes, no, wait; the order of the events."""
@@ -91,23 +91,17 @@ def plan_for(
             yes + p_fail * (no - yes),
             wait,
         ]
-        values = _rewards(p_fail, costs) + jnp.stack(after)
+        values = rewards(p_fail, costs) + jnp.stack(after)
         value = values.max(axis=0)
         actions.append(jnp.argmax(values, axis=0).astype(jnp.int32))
     return value[0], actions[::-1]
 
 
-def _rewards(p_fail: jax.Array, costs: HandoverCosts) -> jax.Array:
-    fast = 1.0 - p_fail * (1.0 + costs.fail)
-    slow = 1.0 - p_fail * costs.slow_factor * (1.0 + costs.fail) - costs.slow
-    return jnp.stack([fast, slow, jnp.full_like(fast, -costs.ask), jnp.full_like(fast, -costs.wait)])
-
-
 def _weighted_rewards(level: EventLevel, costs: HandoverCosts) -> jax.Array:
     """Expected reward of each action, times the probability of the history, ``(4, n)``."""
-    rewards = _rewards(1.0 - level.p_trust, costs)
+    each = rewards(1.0 - level.p_trust, costs)
     # XLA (jaxlib 0.10.2, CPU, float32) gets the sum of this product over people wrong for many histories.
-    return jnp.einsum("pn,apn->an", level.weight, rewards, precision="highest")
+    return jnp.einsum("pn,apn->an", level.weight, each, precision="highest")
 
 
 def _sums(value: jax.Array) -> jax.Array:

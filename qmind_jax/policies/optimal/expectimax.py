@@ -48,26 +48,29 @@ def plan(
         truncated: Whether a question after the longest histories truncates the episode; if not, no further
             question can be asked there.
     """
-    beliefs, weights = model.start(), []
-    for level in histories.levels:
-        weights.append(model.weights(beliefs))
-        beliefs = model.pick(model.split(beliefs), level.origin)
-    weights.append(model.weights(beliefs))
-    prior = 1.0 / len(weights[0])
-
-    weight = prior * weights[-1]
+    weights = history_weights(model, histories)
+    weight = weights[-1]
     last_question = -(costs.ask + costs.error) * weight.sum(axis=0)
     may_ask = histories.may_ask.T & truncated
     value, action = _best(weight, jnp.where(may_ask, last_question, -jnp.inf), costs)
     actions = [action]
     for level, weight in zip(histories.levels[::-1], weights[-2::-1], strict=True):
-        weight = prior * weight
         # The index behind the last history stands for a question that must not be asked.
         value = jnp.append(value, -jnp.inf)
         asked = value[level.children].sum(axis=-1).T - costs.ask * weight.sum(axis=0)
         value, action = _best(weight, asked, costs)
         actions.append(action)
     return value[0], tuple(actions[::-1])
+
+
+def history_weights(model: BeliefModel, histories: Histories) -> list[jax.Array]:
+    """Probability of every history together with every hypothesis, float ``(H, n)`` for each level."""
+    beliefs, weights = model.start(), []
+    for level in histories.levels:
+        weights.append(model.weights(beliefs))
+        beliefs = model.pick(model.split(beliefs), level.origin)
+    weights.append(model.weights(beliefs))
+    return [weight / len(weight) for weight in weights]
 
 
 def _best(weight: jax.Array, asked: jax.Array, costs: ClarificationCosts) -> tuple[jax.Array, jax.Array]:

@@ -14,19 +14,9 @@ from qmind_jax.people.mixed_trust import MixedTrust
 from qmind_jax.people.population import as_population
 from qmind_jax.people.trust import TrustingPerson
 from qmind_jax.policies.optimal.chunks import map_people, people_at_a_time
+from qmind_jax.policies.optimal.handover_costs import HandoverCosts, means_after, rewards
 from qmind_jax.policies.optimal.resolution import COARSE, MEDIUM, Resolution, layout_for
 from qmind_jax.policies.optimal.trust_graph import EVENTS, TrustGraph, TrustLayout
-
-
-@struct.dataclass
-class HandoverCosts:
-    """The numbers of ``TrustHandoverParams`` that rewards depend on, float scalars."""
-
-    fail: jax.Array
-    slow: jax.Array
-    ask: jax.Array
-    wait: jax.Array
-    slow_factor: jax.Array
 
 
 @struct.dataclass
@@ -133,25 +123,15 @@ def steps_of(params: TrustHandoverParams) -> int:
     return int(params.n_steps)
 
 
-def _rewards(graph: TrustGraph, costs: HandoverCosts) -> jax.Array:
-    """Expected reward of each action at each node, float ``(4, n)``."""
-    p_fail = 1.0 - graph.p_trust
-    fast = 1.0 - p_fail * (1.0 + costs.fail)
-    slow = 1.0 - p_fail * costs.slow_factor * (1.0 + costs.fail) - costs.slow
-    nothing = jnp.zeros_like(p_fail)
-    return jnp.stack([fast, slow, nothing - costs.ask, nothing - costs.wait])
-
-
 def _means_after(
     layout: TrustLayout, graph: TrustGraph, slow_factor: jax.Array, values: jax.Array
 ) -> jax.Array:
     """Mean, for each action at each node, of the values of the states that it can lead to, ``(4, n)``."""
     success, failure, wait = (layout.after(graph, event, values) for event in EVENTS)
     yes, no = layout.after_answer(True, values), layout.after_answer(False, values)
-    p_fail = 1.0 - graph.p_trust
-    fast = success + p_fail * (failure - success)
-    slow = success + p_fail * slow_factor * (failure - success)
-    return jnp.stack([fast, slow, yes + p_fail * (no - yes), wait])
+    return means_after(
+        1.0 - graph.p_trust, slow_factor, success=success, failure=failure, yes=yes, no=no, wait=wait
+    )
 
 
 def backward(
@@ -163,7 +143,7 @@ def backward(
         Value and error of every node, ``(n,)`` each, when ``n_steps`` are left; and, with ``keep``, the
         values when 0, 1, ... ``n_steps - 1`` are left, ``(n_steps, n)``.
     """
-    reward = _rewards(graph, costs)
+    reward = rewards(1.0 - graph.p_trust, costs)
     means = functools.partial(_means_after, layout, graph, costs.slow_factor)
 
     def earlier(later: tuple[jax.Array, jax.Array], _: None) -> tuple[Any, Any]:

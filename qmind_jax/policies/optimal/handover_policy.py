@@ -7,11 +7,13 @@ import jax.numpy as jnp
 from flax import struct
 
 from qmind_jax.envs.checks import check_people
-from qmind_jax.envs.trust_handover import ASK, HAND_OVER, SLOW, TrustHandoverParams
+from qmind_jax.envs.trust_handover import TrustHandoverParams
 from qmind_jax.people.population import as_population
 from qmind_jax.people.trust import TrustingPerson, TrustState, p_trust
+from qmind_jax.policies.following import trust_after_step
 from qmind_jax.policies.optimal.chunks import map_people
-from qmind_jax.policies.optimal.handover import HandoverCosts, backward, batch_size_for, costs_of, steps_of
+from qmind_jax.policies.optimal.handover import backward, batch_size_for, costs_of, steps_of
+from qmind_jax.policies.optimal.handover_costs import HandoverCosts, means_after, rewards
 from qmind_jax.policies.optimal.resolution import MEDIUM, Resolution, layout_for
 
 
@@ -62,23 +64,18 @@ class HandoverPolicy:
             place = layout.place(self.people, trust)
             return jnp.sum(self.later[left, place.index] * place.weight)
 
-        success, failure, yes, no, wait = (
-            later(self.people.after_outcome(trust, 0, True)),
-            later(self.people.after_outcome(trust, 0, False)),
-            later(self.people.after_answer(trust, 0, True)),
-            later(self.people.after_answer(trust, 0, False)),
-            later(self.people.after_wait(trust, 0)),
+        people = self.people
+        p_fail = 1.0 - p_trust(trust)
+        means = means_after(
+            p_fail,
+            self.costs.slow_factor,
+            success=later(people.after_outcome(trust, 0, True)),
+            failure=later(people.after_outcome(trust, 0, False)),
+            yes=later(people.after_answer(trust, 0, True)),
+            no=later(people.after_answer(trust, 0, False)),
+            wait=later(people.after_wait(trust, 0)),
         )
-        costs, p_fail = self.costs, 1.0 - p_trust(trust)
-        success, failure = success + 1.0, failure - costs.fail
-        return jnp.stack(
-            [
-                success + p_fail * (failure - success),
-                success + p_fail * costs.slow_factor * (failure - success) - costs.slow,
-                yes + p_fail * (no - yes) - costs.ask,
-                wait - costs.wait,
-            ]
-        )
+        return rewards(p_fail, self.costs) + means
 
     def action(self, trust: TrustState, time: jax.Array) -> jax.Array:
         """The best action, int32; the first of those that are equally good up to rounding."""
@@ -94,17 +91,7 @@ class HandoverPolicy:
         self, carry: HandoverPolicyCarry, observation: jax.Array, key: jax.Array
     ) -> tuple[jax.Array, HandoverPolicyCarry]:
         """Follow the person's trust through the last action, then take the best one."""
-        last, people = carry.action, self.people
-        after_outcome = people.after_outcome(carry.trust, 0, observation[0] > 0)
-        after_answer = people.after_answer(carry.trust, 0, observation[1] > 0)
-        after_wait = people.after_wait(carry.trust, 0)
-        handed_over = (last == HAND_OVER) | (last == SLOW)
-        trust = tuple(
-            jnp.where(last < 0, old, jnp.where(handed_over, outcome, jnp.where(last == ASK, answer, wait)))
-            for old, outcome, answer, wait in zip(
-                carry.trust, after_outcome, after_answer, after_wait, strict=True
-            )
-        )
+        trust = trust_after_step(self.people, jnp.int32(0), carry.trust, carry.action, observation)
         action = self.action(trust, carry.time)
         return action, HandoverPolicyCarry(trust, carry.time + 1, action)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from qmind_jax.people.answering import AnsweringPerson
 from qmind_jax.policies.optimal.beliefs import belief_model
-from qmind_jax.policies.optimal.expectimax import Actions, ClarificationCosts
+from qmind_jax.policies.optimal.expectimax import Actions, ClarificationCosts, history_weights
 from qmind_jax.policies.optimal.histories import Histories
 
 _OPEN = -1
@@ -66,13 +66,7 @@ def _observations(histories: Histories) -> list[np.ndarray]:
 @jax.jit
 def _weights(person: AnsweringPerson, histories: Histories) -> list[jax.Array]:
     """Probability of every history under every hypothesis, with that of the hypothesis, ``(H, n)``."""
-    model = belief_model(jax.tree.map(lambda leaf: leaf[None], person))
-    beliefs, weights = model.start(), []
-    for level in histories.levels:
-        weights.append(model.weights(beliefs))
-        beliefs = model.pick(model.split(beliefs), level.origin)
-    weights.append(model.weights(beliefs))
-    return [weight / len(weight) for weight in weights]
+    return history_weights(belief_model(jax.tree.map(lambda leaf: leaf[None], person)), histories)
 
 
 class _Search:

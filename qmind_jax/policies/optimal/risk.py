@@ -14,7 +14,8 @@ from qmind_jax.envs.trust_handover import TrustHandoverParams
 from qmind_jax.people.population import as_population
 from qmind_jax.people.trust import TrustingPerson
 from qmind_jax.policies.optimal.chunks import map_people, people_at_a_time
-from qmind_jax.policies.optimal.handover import HandoverCosts, costs_of, steps_of
+from qmind_jax.policies.optimal.handover import costs_of, steps_of
+from qmind_jax.policies.optimal.handover_costs import HandoverCosts
 from qmind_jax.policies.optimal.resolution import COARSE, Resolution, layout_for
 from qmind_jax.policies.optimal.trust_graph import EVENTS
 

@@ -25,8 +25,9 @@ from qmind_jax.policies.optimal.clarification import (
     require_memory,
 )
 from qmind_jax.policies.optimal.expectimax import Actions, ClarificationCosts, judge, plan
-from qmind_jax.policies.optimal.handover import HandoverCosts, steps_of
 from qmind_jax.policies.optimal.handover import costs_of as handover_costs_of
+from qmind_jax.policies.optimal.handover import steps_of
+from qmind_jax.policies.optimal.handover_costs import HandoverCosts
 from qmind_jax.policies.optimal.histories import Histories
 from qmind_jax.policies.optimal.mixture import Mixture
 

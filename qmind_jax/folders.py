@@ -1,0 +1,9 @@
+"""Folders of results: named by what and when, and never overwritten."""
+
+import datetime
+import pathlib
+
+
+def new_folder(parent: str, name: str) -> pathlib.Path:
+    """A folder under ``parent`` that does not exist yet, named by ``name`` and time."""
+    return pathlib.Path(parent) / f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
