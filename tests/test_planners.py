@@ -145,8 +145,13 @@ def test_no_question_changes_the_trust_of_an_order_blind_twin():
 
 
 def test_of_mixed_people_only_the_qubits_have_another_twin():
-    mixed = MixedTrust(family=[0, 1, 2], initial=[1.6, 0.5, 0.5], success=0.3 * np.ones(3),
-                       failure=0.2 * np.ones(3), memory=[0.3, 0.0, 2.0])  # fmt: skip
+    mixed = MixedTrust(
+        family=[0, 1, 2],
+        initial=[1.6, 0.5, 0.5],
+        success=0.3 * np.ones(3),
+        failure=0.2 * np.ones(3),
+        memory=[0.3, 0.0, 2.0],
+    )
     np.testing.assert_allclose(order_blind(mixed).memory, [1.0, 0.0, 2.0])
     _, params = make("TrustHandover-v0", people=mixed)
     assert len(TrustRule.for_params(params, order_blind=True).people) == 1
