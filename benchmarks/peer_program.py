@@ -1,4 +1,4 @@
-"""The program behind the published tables, run again: quantum-mind's own sessions with other luck."""
+"""The program behind the published tables: quantum-mind's own sessions, each with its generator of NumPy."""
 
 import numpy as np
 from quantum_mind.applications.handover import TrustAwareHandover, simulate_handover_session
@@ -7,53 +7,63 @@ from quantum_mind.envs.hri import default_domain
 from quantum_mind.families.dynamics import MarkovBelief, OpenSystemBelief
 
 from benchmarks.published_tables import Robot
-from qmind_jax.envs.trust_handover import HAND_OVER
+from benchmarks.sessions import Sessions, padded
+from qmind_jax.envs.trust_handover import ASK, HAND_OVER, SLOW, WAIT
 from qmind_jax.people import MarkovTrust, TrustingPerson, TrustQubit
 
-Sessions = dict[str, np.ndarray]
-"""Every quantity by name, one number per session."""
+_ACTIONS = {"handover": HAND_OVER, "slow_handover": SLOW, "ask": ASK, "wait": WAIT}
 
 
-def handover_sessions(people: TrustingPerson, robot: Robot, sessions: int, seed: int) -> Sessions:
-    """Sessions of hand-overs; the people are met in turn.
+def handover_sessions(people: TrustingPerson, robot: Robot, sessions: int) -> Sessions:
+    """Sessions of hand-overs; the people are met in turn, session i has seed i.
 
     Args:
         people: Population.
         robot: Whom the robot takes everybody for, or its only action.
         sessions: How many.
-        seed: Session i has the generator of NumPy seeded with (seed, i).
     """
     models = [_model(person) for person in people]
     results = [
         simulate_handover_session(
             _Always(robot) if isinstance(robot, int) else TrustAwareHandover(_model(robot)),
             TrustAwareHandover(models[i % len(models)]),
-            np.random.default_rng((seed, i)),
+            np.random.default_rng(i),
         )
         for i in range(sessions)
     ]
-    return {
+    quantities = {
         name: np.array([result[name] for result in results], float) for name in ("cost", "failures", "asks")
     }
+    actions = [[_ACTIONS[name] for name in result["actions"]] for result in results]
+    return Sessions(padded(actions), quantities)
 
 
-def question_sessions(order_blind: bool, sessions: int, seed: int) -> Sessions:
+def question_sessions(order_blind: bool, sessions: int) -> Sessions:
     """Sessions of questions in the published domain, at 0.3 a question and 5 an error.
+
+    The hypotheses are meant in turn, session i has seed i.
 
     Args:
         order_blind: Whether the planner takes answers for independent.
         sessions: How many.
-        seed: Seed of the generator of NumPy that all sessions share.
     """
-    rng, truth = np.random.default_rng(seed), default_domain()
+    truth = default_domain()
     planner = PeerPlanner(truth.order_free() if order_blind else truth, ask_cost=0.3, error_cost=5.0)
-    intents = [truth.hypotheses[i] for i in rng.integers(len(truth.hypotheses), size=sessions)]
-    results = [planner.simulate(truth, intent, rng) for intent in intents]
-    return {
+    intents = [truth.hypotheses[i % len(truth.hypotheses)] for i in range(sessions)]
+    results = [planner.simulate(truth, intent, np.random.default_rng(i)) for i, intent in enumerate(intents)]
+    quantities = {
         "cost": np.array([result["total_cost"] for result in results]),
         "accuracy": np.array([result["correct"] for result in results], float),
         "questions": np.array([len(result["history"]) for result in results], float),
     }
+    actions = [
+        [
+            *(truth.questions.index(question) for question, _ in result["history"]),
+            len(truth.questions) + truth.hypotheses.index(result["choice"]),
+        ]
+        for result in results
+    ]
+    return Sessions(padded(actions), quantities)
 
 
 def _model(person: TrustingPerson) -> OpenSystemBelief | MarkovBelief:
