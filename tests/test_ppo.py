@@ -14,7 +14,7 @@ from qmind_jax.environment import Environment, Transition
 from qmind_jax.evaluation import evaluate
 from qmind_jax.people import handover_population
 from qmind_jax.registry import make
-from qmind_jax.training import PPOConfig, ppo, train
+from qmind_jax.training import HyperParameters, PPOConfig, ppo, train
 
 KEY = jax.random.key(1)
 
@@ -175,15 +175,16 @@ def test_what_follows_the_limit_of_an_endless_task_is_its_final_observation(monk
     seen = []
 
     def spy(reward, value, next_value, terminated, truncated, *, bootstrap_at_truncation, **settings):
-        jax.debug.callback(lambda *arrays: seen.extend(arrays), value, next_value, terminated, truncated)
+        arrays = value, next_value, terminated, truncated, settings["discount"], settings["trace_decay"]
+        jax.debug.callback(lambda *arrays: seen.extend(arrays), *arrays)
         assert bootstrap_at_truncation
-        assert settings == {"discount": config.discount, "trace_decay": config.trace_decay}
         return reward
 
     monkeypatch.setattr(ppo, "generalised_advantages", spy)
     jax.jit(functools.partial(ppo._update, env, params, config, network))(runner)
     jax.effects_barrier()
-    value, next_value, terminated, truncated = map(np.asarray, seen)
+    value, next_value, terminated, truncated, discount, trace_decay = map(np.asarray, seen)
+    assert (discount, trace_decay) == (np.float32(config.discount), np.float32(config.trace_decay))
     time = np.arange(config.rollout_steps) % n_steps
     np.testing.assert_array_equal(truncated, np.broadcast_to((time == n_steps - 1)[:, None], (7, 8)))
     assert not terminated.any()
@@ -236,12 +237,13 @@ def test_a_replay_that_starts_afresh_at_other_steps_is_noticed(task):
     assert rollout.reset[N_STEPS].all()
     assert rollout.truncated[N_STEPS - 1].all(), "the end comes before the step that starts afresh"
     network = ppo.network_of(*task, config)
-    loss = jax.jit(ppo._loss, static_argnums=(1, 2))
+    loss = jax.jit(ppo._loss, static_argnums=1)
 
     def ratio_error(reset):
         replayed = rollout.replace(reset=reset)
         advantage = jnp.ones_like(rollout.value)
-        return loss(before.variables, network, config, 0.0, before.hidden, replayed, advantage)[1][
+        numbers = before.hyper_parameters
+        return loss(before.variables, network, numbers, 0.0, before.hidden, replayed, advantage)[1][
             "ratio_error"
         ]
 
@@ -261,10 +263,10 @@ def test_the_loss_is_ppos(task):
     advantage = rng.normal(size=old.shape)
     rollout = rollout.replace(log_prob=jnp.asarray(old, jnp.float32))
     network = ppo.network_of(*task, config)
-    loss, metrics = jax.jit(ppo._loss, static_argnums=(1, 2))(
+    loss, metrics = jax.jit(ppo._loss, static_argnums=1)(
         runner.variables,
         network,
-        dataclasses.replace(config, clip=0.1, value_weight=0.7),
+        HyperParameters.of(dataclasses.replace(config, clip=0.1, value_weight=0.7)),
         0.03,
         runner.hidden,
         rollout,
@@ -294,7 +296,7 @@ def test_the_step_size_and_the_entropy_bonus_fall_to_nothing_or_stay():
     assert float(ppo._remaining(constant, jnp.int32(3))) == 1.0
     steps = falling.num_updates * falling.epochs * falling.minibatches
     for config, last in ((falling, 0.5 / steps), (constant, 0.5)):
-        optimiser = ppo._optimiser(config)
+        optimiser = ppo._optimiser(config, HyperParameters.of(config))
         update = jax.jit(optimiser.update)
         gradient = {"w": jnp.float32(0.1)}
         state, changes = optimiser.init(gradient), []
@@ -346,7 +348,7 @@ def test_other_people_of_the_same_shape_compile_nothing_anew(task):
         people = params.replace(people=handover_population(jax.random.key(seed), 3))
         runner = ppo.start(KEY, env, people, config)
         results.append(ppo.advance(runner, env, people, config, num_updates=2)[1]["value_loss"])
-        sizes = ppo.start._cache_size(), ppo.advance._cache_size()
+        sizes = ppo._start._cache_size(), ppo._advance._cache_size()
         if seed == 0:
             expected = sizes
     assert sizes == expected

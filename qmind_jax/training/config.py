@@ -10,9 +10,11 @@ from qmind_jax.wrappers.previous_step import PreviousStep
 
 @dataclasses.dataclass(frozen=True)
 class PPOConfig:
-    """Settings of one training run; every field changes what is compiled.
+    """Settings of one training run.
 
-    The defaults train the feed-forward agent on the published environments.
+    The numbers that :class:`~qmind_jax.training.HyperParameters` names are data: training with other values
+    needs no new program. Every other field changes what is compiled. The defaults train the feed-forward
+    agent on the published environments.
 
     Raises:
         ValueError: If a value makes no sense; the message names the field.

@@ -12,8 +12,8 @@ def generalised_advantages(
     terminated: jax.Array,
     truncated: jax.Array,
     *,
-    discount: float,
-    trace_decay: float,
+    discount: float | jax.Array,
+    trace_decay: float | jax.Array,
     bootstrap_at_truncation: bool,
 ) -> jax.Array:
     """Advantages after Schulman et al. (2016), cut at every end of an episode.

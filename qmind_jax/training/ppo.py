@@ -22,6 +22,7 @@ from qmind_jax.policies.learned import LearnedPolicy
 from qmind_jax.policies.networks import ActorCritic
 from qmind_jax.training.config import PPOConfig
 from qmind_jax.training.gae import generalised_advantages
+from qmind_jax.training.hyper_parameters import HyperParameters, without_numbers
 from qmind_jax.training.sharding import replicate, runner_shardings
 
 Metrics = dict[str, jax.Array]
@@ -40,6 +41,7 @@ class Runner:
         reset: Whether that observation starts an episode, bool ``(lanes,)``.
         hidden: Hidden state of the network, ``(lanes, features)``.
         episode_return: Return of the running episodes so far, float32 ``(lanes,)``.
+        hyper_parameters: What this agent learns with; never change.
         key: JAX random key of the whole run; never changes.
         update: Number of updates done, int32.
     """
@@ -51,6 +53,7 @@ class Runner:
     reset: jax.Array
     hidden: jax.Array
     episode_return: jax.Array
+    hyper_parameters: HyperParameters
     key: jax.Array
     update: jax.Array
 
@@ -139,9 +142,30 @@ def train(
     return TrainResult(policy_of(runner, env, params, config), metrics, runner)
 
 
+def start(
+    key: jax.Array,
+    env: Environment,
+    params: Any,
+    config: PPOConfig,
+    hyper_parameters: HyperParameters | None = None,
+) -> Runner:
+    """The state before the first update.
+
+    Args:
+        key: As in :func:`train`.
+        env: As in :func:`train`.
+        params: As in :func:`train`.
+        config: As in :func:`train`.
+        hyper_parameters: Scalars in place of the numbers of ``config``.
+    """
+    numbers = HyperParameters.of(config) if hyper_parameters is None else hyper_parameters
+    return _start(key, env, params, without_numbers(config), numbers)
+
+
 @functools.partial(jax.jit, static_argnames=("env", "config"))
-def start(key: jax.Array, env: Environment, params: Any, config: PPOConfig) -> Runner:
-    """The state before the first update; see :func:`train` for the arguments."""
+def _start(
+    key: jax.Array, env: Environment, params: Any, config: PPOConfig, hyper_parameters: HyperParameters
+) -> Runner:
     wrapped = config.wrap(env)
 
     def one_seed(key: jax.Array) -> Runner:
@@ -153,12 +177,13 @@ def start(key: jax.Array, env: Environment, params: Any, config: PPOConfig) -> R
         variables = network.init(key_network, hidden, observation[None], reset[None])
         return Runner(
             variables=variables,
-            optimiser=_optimiser(config).init(variables),
+            optimiser=_optimiser(config, hyper_parameters).init(variables),
             env_state=env_state,
             observation=observation,
             reset=reset,
             hidden=hidden,
             episode_return=jnp.zeros(config.lanes, jnp.float32),
+            hyper_parameters=hyper_parameters,
             key=key_run,
             update=jnp.int32(0),
         )
@@ -180,7 +205,6 @@ def start_on(mesh: Mesh, key: jax.Array, env: Environment, params: Any, config: 
     return jax.jit(begin, out_shardings=shardings)(key, params)
 
 
-@functools.partial(jax.jit, static_argnames=("env", "config", "num_updates", "report"))
 def advance(
     runner: Runner,
     env: Environment,
@@ -196,27 +220,59 @@ def advance(
         runner: From :func:`start` or an earlier call, of one seed or of many.
         env: The environment, unwrapped.
         params: Its parameters.
-        config: Hyper-parameters.
+        config: As for :func:`start`; its numbers do not count, as ``runner`` has them.
         num_updates: How many.
         report: As in :func:`train`.
 
     Returns:
         The next state, and metrics of shape ``(num_updates,)``, after an axis of seeds if there is one.
     """
-    wrapped = config.wrap(env)
+    return _advance(runner, env, params, without_numbers(config), num_updates, report)
+
+
+@functools.partial(jax.jit, static_argnames=("env", "config", "num_updates", "report"))
+def _advance(
+    runner: Runner,
+    env: Environment,
+    params: Any,
+    config: PPOConfig,
+    num_updates: int,
+    report: Report | None,
+) -> tuple[Runner, Metrics]:
+    def update(runner: Runner) -> tuple[Runner, Metrics]:
+        return update_seeds(runner, env, params, config)
+
+    return repeat(update, runner, num_updates, report)
+
+
+def update_seeds(runner: Runner, env: Environment, params: Any, config: PPOConfig) -> tuple[Runner, Metrics]:
+    """One update of one seed, or of each of many; see :func:`advance`, and run it under ``jit``."""
     many = runner.update.ndim == 1
     network = network_of(env, params, config)
-    update_one = functools.partial(_update, wrapped, params, config, network)
-    update_all = jax.vmap(update_one) if many else update_one
+    update_one = functools.partial(_update, config.wrap(env), params, config, network)
+    return (jax.vmap(update_one) if many else update_one)(runner)
 
-    def update(runner: Runner, _: None) -> tuple[Runner, Metrics]:
-        runner, metrics = update_all(runner)
+
+def repeat(
+    update: Callable[[Runner], tuple[Runner, Metrics]],
+    runner: Runner,
+    num_updates: int,
+    report: Report | None,
+) -> tuple[Runner, Metrics]:
+    """Do an update of all agents many times; see :func:`advance`, and run it under ``jit``.
+
+    Returns:
+        The last state, and metrics with a last axis of updates.
+    """
+
+    def once(runner: Runner, _: None) -> tuple[Runner, Metrics]:
+        runner, metrics = update(runner)
         if report is not None:
-            # Outside the vmap over seeds, so that there is one call per update whatever their number.
+            # Outside every vmap, so that there is one call per update whatever the number of agents.
             jax.debug.callback(report, runner.update.max(), jnp.mean(metrics["return"]))
         return runner, metrics
 
-    runner, metrics = lax.scan(update, runner, length=num_updates)
+    runner, metrics = lax.scan(once, runner, length=num_updates)
     return runner, jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), metrics)
 
 
@@ -235,7 +291,7 @@ def _update(
 ) -> tuple[Runner, Metrics]:
     """One rollout and the gradient steps on it."""
     key_rollout, key_shuffle = jax.random.split(jax.random.fold_in(runner.key, runner.update))
-    hidden = runner.hidden
+    hidden, numbers = runner.hidden, runner.hyper_parameters
     runner, rollout = _collect(key_rollout, env, params, config, network, runner)
     _, _, last_value = network.apply(
         runner.variables, runner.hidden, runner.observation[None], runner.reset[None]
@@ -248,19 +304,20 @@ def _update(
         jnp.where(done, rollout.final_value, following),
         rollout.terminated,
         rollout.truncated,
-        discount=config.discount,
-        trace_decay=config.trace_decay,
+        discount=numbers.discount,
+        trace_decay=numbers.trace_decay,
         bootstrap_at_truncation=not env.time_limit_is_part_of_task,
     )
 
-    entropy_bonus = config.entropy_bonus * _remaining(config, runner.update)
+    entropy_bonus = numbers.entropy_bonus * _remaining(config, runner.update)
+    adam = _optimiser(config, numbers)
 
     def minibatch_step(
         carry: tuple[Any, Any], batch: tuple[jax.Array, Rollout, jax.Array]
     ) -> tuple[tuple[Any, Any], Metrics]:
         variables, optimiser = carry
-        gradient, metrics = jax.grad(_loss, has_aux=True)(variables, network, config, entropy_bonus, *batch)
-        change, optimiser = _optimiser(config).update(gradient, optimiser, variables)
+        gradient, metrics = jax.grad(_loss, has_aux=True)(variables, network, numbers, entropy_bonus, *batch)
+        change, optimiser = adam.update(gradient, optimiser, variables)
         return (optax.apply_updates(variables, change), optimiser), metrics
 
     def epoch(carry: tuple[Any, Any], key: jax.Array) -> tuple[tuple[Any, Any], Metrics]:
@@ -318,7 +375,7 @@ def _collect(
             action=action,
             log_prob=_select(log_probs, action),
             value=value[0],
-            reward=config.reward_scale * reward.astype(jnp.float32),
+            reward=runner.hyper_parameters.reward_scale * reward.astype(jnp.float32),
             terminated=terminated,
             truncated=truncated,
             final_value=final_value,
@@ -349,29 +406,30 @@ def _collect(
 def _loss(
     variables: Any,
     network: ActorCritic,
-    config: PPOConfig,
+    hyper_parameters: HyperParameters,
     entropy_bonus: jax.Array,
     hidden: jax.Array,
     rollout: Rollout,
     advantage: jax.Array,
 ) -> tuple[jax.Array, Metrics]:
     """PPO's clipped loss on a minibatch of lanes."""
+    clip = hyper_parameters.clip
     _, logits, value = network.apply(variables, hidden, rollout.observation, rollout.reset)
     log_probs = jax.nn.log_softmax(logits)
     log_ratio = _select(log_probs, rollout.action) - rollout.log_prob
     ratio = jnp.exp(log_ratio)
     target = advantage + rollout.value
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-    clipped = jnp.clip(ratio, 1.0 - config.clip, 1.0 + config.clip)
+    clipped = jnp.clip(ratio, 1.0 - clip, 1.0 + clip)
     policy_loss = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
     value_loss = 0.5 * jnp.square(value - target).mean()
     entropy = -jnp.sum(jnp.exp(log_probs) * log_probs, axis=-1).mean()
-    loss = policy_loss + config.value_weight * value_loss - entropy_bonus * entropy
+    loss = policy_loss + hyper_parameters.value_weight * value_loss - entropy_bonus * entropy
     metrics = {
         "entropy": entropy,
         "value_loss": value_loss,
         "approx_kl": (ratio - 1.0 - log_ratio).mean(),
-        "clip_fraction": (jnp.abs(ratio - 1.0) > config.clip).mean(),
+        "clip_fraction": (jnp.abs(ratio - 1.0) > clip).mean(),
         "ratio_error": jnp.abs(ratio - 1.0).max(),
     }
     return loss, metrics
@@ -393,10 +451,13 @@ def _remaining(config: PPOConfig, update: jax.Array) -> jax.Array:
     return 1.0 - update / config.num_updates if config.anneal else jnp.float32(1.0)
 
 
-def _optimiser(config: PPOConfig) -> optax.GradientTransformation:
+def _optimiser(config: PPOConfig, hyper_parameters: HyperParameters) -> optax.GradientTransformation:
     steps = config.num_updates * config.epochs * config.minibatches
-    rate = optax.linear_schedule(config.learning_rate, 0.0, steps) if config.anneal else config.learning_rate
-    return optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(rate, eps=1e-5))
+    rate = hyper_parameters.learning_rate
+    return optax.chain(
+        optax.clip_by_global_norm(hyper_parameters.max_gradient_norm),
+        optax.adam(optax.linear_schedule(rate, 0.0, steps) if config.anneal else rate, eps=1e-5),
+    )
 
 
 def _is_single(key: jax.Array) -> bool:
