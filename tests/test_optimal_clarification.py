@@ -307,9 +307,10 @@ def test_gradients_of_tables_agree_with_finite_differences(random_answering):
 def test_a_thousand_people_take_less_than_a_minute(random_answering):
     people = random_answering(0, people=1000, dimension=4, ranks=(2,))
     params = params_for(people, ask_cost=0.1, max_questions=7)
-    start = time.perf_counter()
+    # Processor time: what else runs on the machine does not count.
+    start = time.process_time()
     value = clarification_optimum(people, params).value.block_until_ready()
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
     assert value.shape == (1000,)
     np.testing.assert_allclose(
         value[:2], [exact.clarification_optimum(people[i], 0.1, 1.0, 5.0, 7) for i in range(2)]

@@ -340,9 +340,10 @@ def test_both_precisions_work_in_one_process():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_thousands_of_people_take_less_than_a_minute(family):
     people = random_people(family, 4096)
-    start = time.perf_counter()
+    # Processor time: what else runs on the machine does not count.
+    start = time.process_time()
     optimum = jax.block_until_ready(handover_optimum(people, params_for(people)))
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
     assert np.all(optimum.error < 1e-4)
 
 
