@@ -3,4 +3,5 @@
 from qmind_jax.training.config import PPOConfig
 from qmind_jax.training.hard_people import HardTraining, train_against_hard_people
 from qmind_jax.training.hyper_parameters import HyperParameters
+from qmind_jax.training.population import train_population
 from qmind_jax.training.ppo import TrainResult, train
