@@ -1,8 +1,9 @@
 """People on whom a policy fails, and training that fails them less: ``python -m benchmarks.hard_people``.
 
 First table: an agent is trained on people drawn from wide ranges of qubit trust, and the same ranges are
-searched for those about whom its regret is highest: by evolution, and by as many random draws. What either
-found is judged again on fresh noise; several searches say how much is luck.
+searched for those about whom its regret is highest, and for those with whom its return is lowest: by
+evolution, and by as many random draws. What either found is judged again on fresh noise; several searches say
+how much is luck. The margin is how much worse evolution did to the agent than random draws, paired by search.
 
 Second table: agents trained on Beta people of wide ranges, some of whom hardly ever trust. Plain training,
 and training that turns towards the people of the lowest return (CVaR) or of the highest regret, of several
@@ -15,7 +16,7 @@ Both tasks are ``TrustHandoverRecovery-v0``. Standard output has one JSON line p
 import dataclasses
 import json
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
@@ -23,7 +24,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from qmind_jax.evaluation import evaluate, find_hard_people, optima, regret
+from qmind_jax.evaluation import HardPeople, evaluate, find_hard_people, optima, regret
+from qmind_jax.evaluation.hard_people import Measure
 from qmind_jax.people import BetaTrust, PeopleWithin, TrustQubit
 from qmind_jax.policies import Policy
 from qmind_jax.registry import make
@@ -90,20 +92,21 @@ class Found:
     """What a kind of search finds, averaged over searches; errors are standard errors over searches.
 
     Attributes:
+        measure: Who counts as hard, ``"regret"`` or ``"return"``; None for everybody.
         search: ``"evolution"``, ``"random"``, or ``"everybody"``: the mean over people of the ranges.
-        regret: Mean regret about the person on whom the policy fails most.
-        regret_error: Its standard error.
-        mean_return: Mean return of the policy with that person.
-        mean_return_error: Its standard error.
-        seen: Regret that the search itself saw, before it was judged on fresh noise.
+        regret: Mean regret about the hardest person, and its standard error.
+        mean_return: Mean return of the policy with that person, and its standard error.
+        seen: The measure as the search itself saw it, before it was judged on fresh noise.
+        margin: How much higher the regret is, or how much lower the return, than what random draws found;
+            paired by search, with its standard error.
     """
 
+    measure: str | None
     search: str
-    regret: float
-    regret_error: float
-    mean_return: float
-    mean_return_error: float
-    seen: float | None
+    regret: tuple[float, float]
+    mean_return: tuple[float, float]
+    seen: float | None = None
+    margin: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,15 +134,18 @@ def main(config: Config) -> None:
     """Print both tables."""
     console = Console(file=sys.stderr, width=120)
     found = searches(config.sized)
-    table = Table("search", "regret", "return", "regret seen by the search", title="who is hardest")
+    table = Table(
+        "hard by", "search", "regret", "return", "seen by the search", "margin", title="who is hardest"
+    )
     for row in found:
         print(json.dumps(dataclasses.asdict(row)), flush=True)
-        seen = "" if row.seen is None else f"{row.seen:.2f}"
         table.add_row(
+            row.measure or "",
             row.search,
-            _text(row.regret, row.regret_error),
-            _text(row.mean_return, row.mean_return_error),
-            seen,
+            _text(*row.regret),
+            _text(*row.mean_return),
+            "" if row.seen is None else f"{row.seen:.2f}",
+            "" if row.margin is None else _text(*row.margin),
         )
     console.print(table)
     table = Table(
@@ -153,46 +159,58 @@ def main(config: Config) -> None:
 
 
 def searches(config: Config) -> list[Found]:
-    """One agent, searched for its hardest people in every way."""
+    """One agent, searched for its hardest people in every way, by every measure."""
     key_people, key_train, key_judge, key_search = jax.random.split(jax.random.key(config.seed), 4)
     env, params = make(ENV_ID, people=_draw(QUBITS, key_people, config.people))
     ppo = _ppo(config.training_steps)
     policy, env = train(key_train, env, params, ppo).policy, ppo.wrap(env)
+    options = {
+        "number": 4,
+        "candidates": config.candidates,
+        "generations": config.generations,
+        "judging_episodes": 32 * config.episodes,
+    }
     rows = []
-    for search in ("evolution", "random"):
-        found = [
-            find_hard_people(
-                policy,
-                env,
-                params,
-                QUBITS,
-                key,
-                number=4,
-                candidates=config.candidates,
-                generations=config.generations,
-                judging_episodes=32 * config.episodes,
-                search=search,
-            )
-            for key in jax.random.split(key_search, config.seeds)
-        ]
-        judged, earned = (
-            _mean([getattr(each, name)[0] for each in found]) for name in ("regret", "mean_return")
+    for measure in get_args(Measure):
+        evolved, drawn = (
+            [
+                find_hard_people(policy, env, params, QUBITS, key, search=search, measure=measure, **options)
+                for key in jax.random.split(key_search, config.seeds)
+            ]
+            for search in ("evolution", "random")
         )
-        rows.append(Found(search, *judged, *earned, seen=float(np.mean([each.found[0] for each in found]))))
+        rows.append(_found(measure, "evolution", evolved, margin=_margin(measure, evolved, drawn)))
+        rows.append(_found(measure, "random", drawn))
     returns = evaluate(policy, env, params, key_judge, config.people * config.episodes, balanced=True)
-    everybody = regret(returns, optima(params)).by_person
-    of_people = returns.by_person
-    rows.append(
-        Found(
-            "everybody",
-            float(everybody.mean_over_people),
-            float(everybody.standard_error_over_people),
-            float(of_people.mean_over_people),
-            float(of_people.standard_error_over_people),
-            seen=None,
-        )
+    means = (
+        (float(of_people.mean_over_people), float(of_people.standard_error_over_people))
+        for of_people in (regret(returns, optima(params)).by_person, returns.by_person)
     )
+    rows.append(Found(None, "everybody", *means))
     return rows
+
+
+def _found(
+    measure: str, search: str, found: list[HardPeople], margin: tuple[float, float] | None = None
+) -> Found:
+    """The hardest person of each search, averaged."""
+    return Found(
+        measure,
+        search,
+        _mean([each.regret[0] for each in found]),
+        _mean([each.mean_return[0] for each in found]),
+        seen=float(np.mean([each.found[0] for each in found])),
+        margin=margin,
+    )
+
+
+def _margin(measure: str, evolved: list[HardPeople], drawn: list[HardPeople]) -> tuple[float, float]:
+    """How much harder the hardest person of evolution is than that of as many random draws."""
+    if measure == "regret":
+        return _mean([one.regret[0] - other.regret[0] for one, other in zip(evolved, drawn, strict=True)])
+    return _mean(
+        [other.mean_return[0] - one.mean_return[0] for one, other in zip(evolved, drawn, strict=True)]
+    )
 
 
 def trainings(config: Config) -> list[Trained]:

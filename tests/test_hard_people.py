@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from qmind_jax.envs.trust_handover import SLOW
 from qmind_jax.evaluation import find_hard_people
 from qmind_jax.people import BetaTrust, CredibleRegion, GaussianPrior, MarkovTrust, PeopleWithin, TrustQubit
 from qmind_jax.policies import Constant, TrustRule
@@ -57,6 +58,32 @@ def test_whoever_never_tries_fails_most_on_those_who_would_have_trusted():
     np.testing.assert_allclose(found.standard_error, 0.0, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("measure", "hardest", "value"),
+    [
+        # Fast, somebody of trust 0.9 would succeed as often as is worth 0.85 more.
+        ("regret", 0.9, 1.0 - 0.5 * 0.1 * 3.0),
+        # With trust 0.1 nothing better than slowness can be done, but it fails often.
+        ("return", 0.1, 0.0 - 0.5 * 0.9 * 3.0),
+    ],
+)
+def test_the_hardest_by_regret_and_by_return_are_not_the_same_people(measure, hardest, value):
+    costs = {"fail_cost": 2.0, "slow_cost": 1.0, "slow_factor": 0.5, "ask_cost": 10.0, "wait_cost": 10.0}
+    env, params = make("TrustHandover-v0", n_steps=1, **costs)
+    slow = Constant(jnp.int32(SLOW))
+    region = PeopleWithin(MarkovTrust, {"p0": (0.1, 0.9)})
+    options = SMALL | {"episodes": 1024, "measure": measure}
+    found = find_hard_people(slow, env, params, region, KEY, **options)
+    np.testing.assert_allclose(found.people.p0, hardest, atol=0.02)
+    judged = found.regret if measure == "regret" else found.mean_return
+    np.testing.assert_allclose(judged, value, atol=5.0 * found.standard_error.max())
+    assert 0.0 < found.standard_error.max() < 0.1
+    np.testing.assert_allclose(found.found, judged, atol=0.3)
+    worse = np.diff(found.history) * (1.0 if measure == "regret" else -1.0)
+    assert np.all(worse >= 0.0)
+    np.testing.assert_allclose(found.history[-1], found.found[0])
+
+
 def test_a_search_is_reproducible_and_its_regrets_are_of_the_people_returned(task, hard):
     again = find_hard_people(*task, MARKOV, KEY, **SMALL)
     np.testing.assert_array_equal(again.points, hard.points)
@@ -96,6 +123,7 @@ def test_a_credible_region_is_the_ellipsoid_of_its_prior(task):
         ({"episodes": 1}, "episodes must be at least 2, got 1"),
         ({"number": 193}, "number must be at most candidates \\* generations = 192, got 193"),
         ({"search": "grid"}, "search must be one of .*'evolution'.*, got 'grid'"),
+        ({"measure": "cost"}, "measure must be one of .*'regret'.*'return'.*, got 'cost'"),
     ],
 )
 def test_searches_that_make_no_sense_are_refused(task, changes, message):

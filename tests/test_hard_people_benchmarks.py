@@ -13,9 +13,17 @@ from benchmarks import hard_people, unknown_person
 def test_one_command_prints_who_is_hard_and_what_training_for_them_does(capsys):
     hard_people.main(hard_people.Config(quick=True))
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["search"] for row in rows[:3]] == ["evolution", "random", "everybody"]
-    assert len(rows) == 3 + 2 * 3
-    assert all(np.isfinite(row["worst_tenth"]).all() for row in rows[3:])
+    searches = [(row["measure"], row["search"]) for row in rows[:5]]
+    assert searches == [
+        *((measure, search) for measure in ("regret", "return") for search in ("evolution", "random")),
+        (None, "everybody"),
+    ]
+    for evolution, random, sign in ((*rows[:2], 1.0), (*rows[2:4], -1.0)):
+        name = "regret" if sign > 0.0 else "mean_return"
+        margin = sign * (evolution[name][0] - random[name][0])
+        np.testing.assert_allclose(evolution["margin"][0], margin, atol=1e-5)
+    assert len(rows) == 5 + 2 * 3
+    assert all(np.isfinite(row["worst_tenth"]).all() for row in rows[5:])
 
 
 @pytest.mark.slow

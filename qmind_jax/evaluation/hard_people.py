@@ -1,4 +1,4 @@
-"""The people on whom a policy fails: a search for the highest regret."""
+"""The people on whom a policy fails: a search for the highest regret or the lowest return."""
 
 import dataclasses
 import functools
@@ -19,22 +19,25 @@ from qmind_jax.policies.optimal import COARSE
 from qmind_jax.policies.policy import Policy
 
 Search = Literal["evolution", "random"]
+Measure = Literal["regret", "return"]
+_HARDER: dict[str, float] = {"regret": 1.0, "return": -1.0}
+"""The sign of a measure that grows with how hard somebody is."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HardPeople:
-    """The people of the highest regret that a search has met, the highest first.
+    """The hardest people that a search has met, the hardest first.
 
     Attributes:
         people: A population of n.
         points: Where they lie in the region searched, in [0, 1], float ``(n, k)``.
         regret: Mean regret of each against the best policy that knows the person, judged by episodes that
             had no part in the search, in units of reward, float ``(n,)``.
-        standard_error: Of each regret, float ``(n,)``.
+        standard_error: Of each regret, and of each mean return, float ``(n,)``.
         optimum: Expected return of the best policy for each, float ``(n,)``.
         mean_return: Mean return of the policy with each, of the same episodes as ``regret``, ``(n,)``.
-        found: Regret that the search saw, ``(n,)``: too high on average, as it was chosen for being high.
-        history: Highest regret that the search had seen after each generation, ``(generations,)``.
+        found: The measure as the search saw it, ``(n,)``: too bad on average, as it was chosen for being bad.
+        history: The worst that the search had seen after each generation, ``(generations,)``.
     """
 
     people: Person
@@ -60,8 +63,9 @@ def find_hard_people(
     episodes: int = 256,
     judging_episodes: int = 2048,
     search: Search = "evolution",
+    measure: Measure = "regret",
 ) -> HardPeople:
-    """Search a region for the people with whom a policy earns most below their own optimum.
+    """Search a region for the people with whom a policy earns most below their own optimum, or least.
 
     SciPy's differential evolution (Storn & Price 1997), whose candidates are all judged at once, by one
     compiled program and on the same noise: a candidate is worse for what it is, not for its luck. What was
@@ -80,33 +84,40 @@ def find_hard_people(
         episodes: With each candidate.
         judging_episodes: With each person returned, on fresh noise.
         search: ``"random"`` draws uniform points of the region instead, as many.
+        measure: Who is hard: ``"regret"`` looks for those with whom the best policy that knows them would
+            earn most on top, ``"return"`` for those with whom the policy earns least, though perhaps no
+            policy earns more.
 
     Raises:
         ValueError: If a number makes no sense, there are fewer candidates in all than ``number``, or
-            ``search`` is unknown.
+            ``search`` or ``measure`` is unknown.
         TypeError: If the optimum of this environment is not known.
     """
-    _check(number, candidates, generations, episodes, judging_episodes, search)
+    _check(number, candidates, generations, episodes, judging_episodes)
+    _check_choice("search", search, Search)
+    _check_choice("measure", measure, Measure)
     key_search, key_start, key_judge = jax.random.split(key, 3)
     coarse = {"resolutions": (COARSE,)} if isinstance(params, TrustHandoverParams) else {}
     seen_points: list[np.ndarray] = []
-    seen_regrets: list[np.ndarray] = []
+    seen: list[np.ndarray] = []
+    harder = _HARDER[measure]
 
-    def regrets(points: np.ndarray) -> np.ndarray:
+    def hardness(points: np.ndarray) -> np.ndarray:
         people = region.people(jnp.asarray(points, float))
-        best = optima(params.replace(people=people), **coarse)
-        found = np.asarray(best - _mean_returns(policy, env, params, people, key_search, episodes), float)
+        value = _mean_returns(policy, env, params, people, key_search, episodes)
+        if measure == "regret":
+            value = optima(params.replace(people=people), **coarse) - value
         seen_points.append(points)
-        seen_regrets.append(found)
-        return found
+        seen.append(harder * np.asarray(value, float))
+        return seen[-1]
 
     generator = np.random.default_rng(np.asarray(jax.random.bits(key_start, (4,))))
     if search == "random":
         for points in generator.uniform(size=(generations, candidates, region.dimension)):
-            regrets(points)
+            hardness(points)
     else:
         differential_evolution(
-            lambda columns: -regrets(columns.T),
+            lambda columns: -hardness(columns.T),
             [(0.0, 1.0)] * region.dimension,
             init=generator.uniform(size=(candidates, region.dimension)),
             maxiter=generations - 1,
@@ -116,7 +127,7 @@ def find_hard_people(
             updating="deferred",
             rng=generator,
         )
-    found, points = np.concatenate(seen_regrets), np.concatenate(seen_points)
+    found, points = np.concatenate(seen), np.concatenate(seen_points)
     worst = np.argsort(-found, kind="stable")[:number]
     people = region.people(jnp.asarray(points[worst], float))
     params = params.replace(people=people)
@@ -130,8 +141,8 @@ def find_hard_people(
         standard_error=np.asarray(judged.standard_error),
         optimum=np.asarray(optimum),
         mean_return=np.asarray(returns.by_person.mean),
-        found=found[worst],
-        history=np.maximum.accumulate([each.max() for each in seen_regrets]),
+        found=harder * found[worst],
+        history=harder * np.maximum.accumulate([each.max() for each in seen]),
     )
 
 
@@ -148,9 +159,7 @@ def _mean_returns(
     return jax.vmap(with_one)(people)
 
 
-def _check(
-    number: int, candidates: int, generations: int, episodes: int, judging_episodes: int, search: str
-) -> None:
+def _check(number: int, candidates: int, generations: int, episodes: int, judging_episodes: int) -> None:
     least = {"number": 1, "candidates": 5, "generations": 1, "episodes": 2, "judging_episodes": 2}
     values = (number, candidates, generations, episodes, judging_episodes)
     for (name, low), value in zip(least.items(), values, strict=True):
@@ -160,5 +169,8 @@ def _check(
         raise ValueError(
             f"number must be at most candidates * generations = {candidates * generations}, got {number}"
         )
-    if search not in get_args(Search):
-        raise ValueError(f"search must be one of {list(get_args(Search))}, got {search!r}")
+
+
+def _check_choice(name: str, value: str, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise ValueError(f"{name} must be one of {list(get_args(choices))}, got {value!r}")
