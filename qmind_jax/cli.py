@@ -15,7 +15,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from qmind_jax import fits, processes, runs, sweeps
+from qmind_jax import fits, processes, runs, sweeps, tuning
 from qmind_jax.folders import new_folder
 from qmind_jax.names import unknown
 from qmind_jax.people.comparison import Comparison, Criterion
@@ -26,6 +26,7 @@ from qmind_jax.registry import REGISTRY
 from qmind_jax.sweep_specs import load_spec
 from qmind_jax.training.checkpoint import train_with_checkpoints
 from qmind_jax.training.config import PPOConfig
+from qmind_jax.training.halving import successive_halving
 from qmind_jax.training.presets import PEOPLE_PRESET, PRESETS
 from qmind_jax.training.progress import TrainingProgress
 from qmind_jax.training.sharding import replicate, widest_mesh
@@ -201,6 +202,88 @@ def sweep(
         print(f"  {path}")
 
 
+def tune(
+    env_id: Annotated[str, tyro.conf.Positional],
+    space: tuple[str, ...] = tuning.DEFAULT_SPACE,
+    people: str | None = None,
+    num_people: int = 1000,
+    family: TrustFamily = "qubit",
+    members: int = 16,
+    rounds: int = 4,
+    eta: int = 2,
+    seeds: int = 4,
+    seed: int = 0,
+    network: Literal["mlp", "gru"] | None = None,
+    steps: int | None = None,
+    params: tuple[str, ...] = (),
+    ppo: tuple[str, ...] = (),
+    episodes: int = 2000,
+    out: pathlib.Path | None = None,
+) -> None:
+    """Look for hyper-parameters of PPO by successive halving; save a table and the best agents as a run.
+
+    Args:
+        env_id: Environment, such as TrustHandover-v0; the command `list` shows all.
+        space: Ranges of hyper-parameters, as clip=0.1:0.3, or as learning_rate=log:1e-4:1e-2 where what
+            counts is the order of magnitude.
+        people: Whom to train on, as for the command `train`.
+        num_people: Size of a population made from ratings or from a preset.
+        family: Family of trusting people.
+        members: Combinations of hyper-parameters to begin with, drawn from the ranges.
+        rounds: How often agents are judged, and some given up.
+        eta: The best part that goes on after each round is one in so many, for so many times as long.
+        seeds: Agents per combination.
+        seed: Seed of everything random.
+        network: Feed-forward or recurrent, as for the command `train`.
+        steps: Environment steps per agent of the best combination.
+        params: Parameters of the environment, as fail_cost=2.
+        ppo: Other hyper-parameters of PPO, as lanes=64.
+        episodes: Episodes per agent and judgement.
+        out: Folder of the run; must not exist yet. By default a new one under runs/.
+    """
+    folder = out or new_folder("runs", env_id)
+    fits.check_new(folder)
+    ranges = tuning.parse_space(space)
+    population = make_people(env_id, people, num_people, family, jax.random.key(seed))
+    overrides = parse_assignments("parameter", params)
+    env, env_params = runs.task(env_id, population, overrides)
+    preset = PRESETS[env_id] if len(population) == 1 else PEOPLE_PRESET
+    config = configure(preset, network, steps, parse_assignments("hyper-parameter", ppo))
+    console.print(
+        f"[bold]{env_id}[/]: {members} combinations of {', '.join(ranges)}, {seeds} agents "
+        f"({config.network}) each, on {len(population)} simulated people ({type(population).__name__})"
+    )
+    began = time.perf_counter()
+    try:
+        with TrainingProgress(config.num_updates) as progress:
+            search = successive_halving(
+                jax.random.key(seed),
+                env,
+                env_params,
+                config,
+                ranges,
+                members=members,
+                rounds=rounds,
+                eta=eta,
+                seeds=seeds,
+                episodes=episodes,
+                report=progress,
+            )
+    except KeyboardInterrupt:
+        print("\nstopped; of an unfinished search nothing is kept")
+        sys.exit(130)
+    seconds = time.perf_counter() - began
+    run = runs.create(folder, env_id, population, overrides, search.config, seeds, seed)
+    path = tuning.write_search(run, search)
+    returns = runs.compare(run, search.best.policy, episodes, jax.random.key(seed + 1))
+    runs.write_results(run, search.best, returns, seconds, episodes)
+    _print_search(search.table, f"{env_id}: {episodes:,} episodes per agent and judgement")
+    _print_returns(run, returns, episodes)
+    console.print(f"searched in {seconds:.0f} s, compilation included")
+    for file in (path, *(folder / name for name in ("learning_curve.png", "summary.json", "checkpoints"))):
+        print(f"  {file}")
+
+
 def list_environments() -> None:
     """List the environments."""
     table = Table("environment", "what it is", title="qmind_jax environments")
@@ -267,7 +350,14 @@ def parse_assignments(kind: str, assignments: tuple[str, ...]) -> dict[str, Any]
 def main() -> None:
     """Run the command line; a mistake of the user ends in one clear line, not in a traceback."""
     _keep_compilations()
-    commands = {"fit": fit, "train": train, "evaluate": evaluate, "sweep": sweep, "list": list_environments}
+    commands = {
+        "fit": fit,
+        "train": train,
+        "tune": tune,
+        "evaluate": evaluate,
+        "sweep": sweep,
+        "list": list_environments,
+    }
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog="python -m qmind_jax")
     except (ValueError, TypeError, OSError) as error:
@@ -349,6 +439,18 @@ def _print_sweep(table: pd.DataFrame, title: str) -> None:
     for row in table.head(_ROWS).to_dict("records"):
         numbers = (f"{row[score]:.3f} ± {row[error]:.3f}" for score, error in scores.values())
         shown.add_row(*(f"{row[name]:g}" for name in axes), row["policy"], *numbers)
+    console.print(shown)
+
+
+def _print_search(table: pd.DataFrame, title: str) -> None:
+    names = tuning.hyper_parameters_in(table)
+    caption = f"the first {_ROWS} of {len(table):,} rows" if len(table) > _ROWS else None
+    shown = Table(*names, "round", "steps", title=title, caption=caption)
+    shown.add_column("return ± s.e.", justify="right", no_wrap=True)
+    for row in table.head(_ROWS).to_dict("records"):
+        values = (f"{row[name]:.3g}" for name in names)
+        score = f"{row['mean_return']:.3f} ± {row['standard_error']:.3f}"
+        shown.add_row(*values, f"{row['round']}", f"{row['steps']:,}", score)
     console.print(shown)
 
 

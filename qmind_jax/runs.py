@@ -60,6 +60,17 @@ class Run:
     seed: int
 
 
+def task(env_id: str, people: Person, overrides: dict[str, Any]) -> tuple[Environment, Any]:
+    """The environment and the parameters that a run is about.
+
+    Raises:
+        ValueError: If the overrides make no sense, or name people.
+    """
+    if "people" in overrides:
+        raise ValueError("people are chosen with --people, not with --params")
+    return make(env_id, people=people, **overrides)
+
+
 def create(
     folder: pathlib.Path,
     env_id: str,
@@ -77,9 +88,7 @@ def create(
     """
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
-    if "people" in overrides:
-        raise ValueError("people are chosen with --people, not with --params")
-    env, params = make(env_id, people=people, **overrides)
+    env, params = task(env_id, people, overrides)
     try:
         folder.mkdir(parents=True)
     except FileExistsError as error:
