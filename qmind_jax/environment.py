@@ -17,6 +17,7 @@ from flax import struct
 from gymnax.environments import environment as gymnax_environment
 from gymnax.environments import spaces
 
+from qmind_jax.entries import select
 from qmind_jax.noise import once
 
 State = TypeVar("State")
@@ -150,8 +151,10 @@ class Environment(gymnax_environment.Environment[State, Params], abc.ABC, Generi
         state = jax.vmap(self.initial, in_axes=(0, None))(self.sample_noise(key, (num,)), params)
         return jax.vmap(self.observation, in_axes=(0, None))(state, params), state
 
-    @functools.partial(jax.jit, static_argnames=("self",))
-    def step_batch(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
+    @functools.partial(jax.jit, static_argnames=("self", "lanes_last"))
+    def step_batch(
+        self, key: jax.Array, state: State, action: jax.Array, params: Params, *, lanes_last: bool = False
+    ) -> Step:
         """:meth:`step` for a batch of lanes under one key: no key per lane, no splitting.
 
         Args:
@@ -159,20 +162,24 @@ class Environment(gymnax_environment.Environment[State, Params], abc.ABC, Generi
             state: States with a leading axis of lanes.
             action: Integers of shape ``(lanes,)``.
             params: Parameters, shared by all lanes.
+            lanes_last: The axis of lanes is the last one of every array instead. The numbers are the same;
+                :func:`qmind_jax.rollout` steps this way, because it is faster.
 
         Returns:
-            As :meth:`step`, everything with a leading axis of lanes.
+            As :meth:`step`, everything with an axis of lanes.
         """
+        axis = -1 if lanes_last else 0
         noise = self.sample_noise(key, jnp.shape(action))
         noise, action = jax.tree.map(once, (noise, jnp.asarray(action)))
-        return jax.vmap(self._step, in_axes=(0, 0, 0, None))(noise, state, action, params)
+        step = jax.vmap(self._step, in_axes=(0, axis, 0, None), out_axes=axis)
+        return step(noise, state, action, params)
 
     def _step(self, noise: Noise, state: State, action: jax.Array, params: Params) -> Step:
         after = self.transition(noise, state, action, params)
         truncated = self.is_truncated(after.state, params)
-        done = after.terminated | truncated
+        done = once(after.terminated | truncated)
         next_state = jax.tree.map(
-            lambda fresh, old: jnp.where(done, fresh, old), self.initial(noise, params), after.state
+            lambda fresh, old: select(done, fresh, old), self.initial(noise, params), after.state
         )
         info = {
             **after.info,

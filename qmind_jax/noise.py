@@ -19,6 +19,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
 
+@jax.custom_jvp
 def once(values: jax.Array) -> jax.Array:
     """The same numbers, computed once and not once for every array that they reach.
 
@@ -28,7 +29,7 @@ def once(values: jax.Array) -> jax.Array:
     for many lanes. Other platforms need no such stop and get the array itself.
 
     Args:
-        values: Array of integers, bools or real floats. No gradient flows through them.
+        values: Array of integers, bools or real floats. Gradients pass unchanged.
     """
 
     def reduced(values: jax.Array) -> jax.Array:
@@ -41,6 +42,11 @@ def once(values: jax.Array) -> jax.Array:
         )
 
     return lax.platform_dependent(values, cpu=reduced, default=lambda values: values)
+
+
+@once.defjvp
+def _once_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    return once(primals[0]), tangents[0]
 
 
 def threefry_block(
@@ -87,6 +93,27 @@ def key_words(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         words = jax.random.bits(key, (2,), jnp.uint32)
     words = once(words)
     return words[0], words[1]
+
+
+def fold_in(key: jax.Array, data: jax.Array | int) -> jax.Array:
+    """``jax.random.fold_in``, bit for bit, as part of the step that uses the key.
+
+    JAX's own is a loop of small programs on CPU, which costs more than a step of few lanes. Keys other than
+    Threefry's are handed to ``jax.random``.
+
+    Args:
+        key: One JAX random key.
+        data: Integer scalar, taken modulo 2**32.
+
+    Returns:
+        A key of the same kind.
+    """
+    if not is_threefry(key):
+        return jax.random.fold_in(key, data)
+    counter = jnp.asarray(data).astype(jnp.uint32)
+    words = jnp.stack(threefry_block(key_words(key), (jnp.zeros_like(counter), counter)))
+    typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    return jax.random.wrap_key_data(words, impl="threefry2x32") if typed else words
 
 
 def lane_words(key: jax.Array, batch_shape: tuple[int, ...] = ()) -> tuple[jax.Array, jax.Array]:

@@ -66,22 +66,15 @@ def project(matrix: jax.Array, psi: jax.Array) -> jax.Array:
         matrix: Shape ``(d, d)``, or nested sequences of scalars.
         psi: Shape ``(d,)``.
     """
-    product = jnp.stack([sum(entry * psi[j] for j, entry in enumerate(row)) for row in matrix])
-    return _rounded(product)
-
-
-def _rounded(values: jax.Array) -> jax.Array:
-    """The same values: rounding to their own precision makes XLA on CPU compute a stack only once."""
-    if jnp.iscomplexobj(values):
-        return jax.lax.complex(_rounded(values.real), _rounded(values.imag))
-    kind = jnp.finfo(values.dtype)
-    return jax.lax.reduce_precision(values, kind.nexp, kind.nmant)
+    return jnp.stack([sum(entry * psi[j] for j, entry in enumerate(row)) for row in matrix])
 
 
 def norm_squared(psi: jax.Array) -> jax.Array:
     """Squared length of a real or complex vector over its last axis."""
-    squares = jnp.real(psi) ** 2 + jnp.imag(psi) ** 2 if jnp.iscomplexobj(psi) else psi**2
-    return sum(squares[..., i] for i in range(psi.shape[-1]))
+    entries = [psi[..., i] for i in range(psi.shape[-1])]
+    if jnp.iscomplexobj(psi):
+        return sum(entry.real**2 + entry.imag**2 for entry in entries)
+    return sum(entry**2 for entry in entries)
 
 
 def normalised(psi: jax.Array) -> jax.Array:

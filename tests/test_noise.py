@@ -91,6 +91,13 @@ def test_computing_numbers_once_does_not_change_a_bit(values):
         assert np.asarray(jax.vmap(noise.once)(jnp.asarray(values))).tobytes() == values.tobytes()
 
 
+def test_computing_numbers_once_lets_gradients_through():
+    cube = jax.jit(jax.grad(lambda x: noise.once(x) ** 3))
+    assert cube(jnp.float32(2.0)) == 12.0
+    tangents = jax.jvp(lambda x: noise.once(2.0 * x), (jnp.ones(3),), (jnp.arange(3.0),))
+    np.testing.assert_array_equal(tangents[1], [0.0, 2.0, 4.0])
+
+
 # --- lanes ------------------------------------------------------------------------------------------
 
 

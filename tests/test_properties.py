@@ -74,6 +74,18 @@ def test_yes_and_no_have_probabilities_that_sum_to_one(kind, seed, random_answer
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=seeds)
+def test_asking_is_drawing_the_answer_and_then_collapsing(kind, seed, random_answering):
+    people = random_answering(seed, **KINDS[kind])
+    uniform = np.random.default_rng(seed).uniform()
+    for family in (people, people.order_free()):
+        belief = family.initial_belief(0, 1)
+        yes, after = jax.jit(lambda family, *asked: family.answer(*asked))(family, belief, 0, 1, uniform)
+        assert yes == (uniform < family.p_yes(belief, 0, 1))
+        np.testing.assert_allclose(after, family.after_answer(belief, 0, 1, yes), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=seeds)
 def test_beliefs_stay_unit_vectors(kind, seed, random_answering):
     people = random_answering(seed, **KINDS[kind])
     _, beliefs, _, _ = follow_sampled(people, seed, steps=40)

@@ -9,6 +9,7 @@ from flax import struct
 from gymnax.environments import spaces
 
 from qmind_jax import noise as random
+from qmind_jax.entries import entries, select
 from qmind_jax.environment import Environment, Transition
 from qmind_jax.envs.checks import check_cost, check_count, check_people
 from qmind_jax.people.answering import AnsweringPerson
@@ -124,13 +125,14 @@ class Clarification(Environment[ClarificationState, ClarificationParams, Clarifi
         acts = (action >= num_questions) & ~over
 
         question = jnp.minimum(action, num_questions - 1)
-        p_yes = people.p_yes(state.belief, state.person, question)
-        yes = noise.answer < p_yes
-        belief = people.after_answer(state.belief, state.person, question, yes)
-        asked_now = asks & (jnp.arange(num_questions) == question)
+        yes, belief = people.answer(state.belief, state.person, question, noise.answer)
+        said = jnp.where(yes, 1.0, -1.0)
+        answers = [
+            jnp.where(asks & (question == i), said, answer) for i, answer in enumerate(entries(state.answers))
+        ]
         next_state = state.replace(
-            belief=jnp.where(asks, belief, state.belief),
-            answers=jnp.where(asked_now, jnp.where(yes, 1.0, -1.0), state.answers),
+            belief=select(asks, belief, state.belief),
+            answers=jnp.stack(answers),
             count=state.count + asks,
             finished=state.finished | acts,
         )

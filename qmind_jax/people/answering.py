@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.population import Person, check_range, entries_of, field_of
+from qmind_jax.entries import entries
+from qmind_jax.noise import once
+from qmind_jax.people.population import Person, check_range, entries_of, vector_of
 from qmind_jax.quantum import is_projector, norm_squared, normalised, project
 
 
@@ -54,6 +56,23 @@ class AnsweringPerson(Person, abc.ABC):
         self, belief: jax.Array, person: jax.Array, question: jax.Array, yes: jax.Array
     ) -> jax.Array:
         """The belief after the question has been answered."""
+
+    def answer(
+        self, belief: jax.Array, person: jax.Array, question: jax.Array, uniform: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Ask.
+
+        Args:
+            belief: What the answer depends on.
+            person: Index of the person.
+            question: Index of the question.
+            uniform: A number in [0, 1): the answer is "yes" if it is below the probability of "yes".
+
+        Returns:
+            Whether the answer is "yes", bool scalar, and the belief after it.
+        """
+        yes = once(uniform < self.p_yes(belief, person, question))
+        return yes, self.after_answer(belief, person, question, yes)
 
 
 class ProjectiveAnswers(AnsweringPerson):
@@ -144,24 +163,40 @@ class ProjectiveAnswers(AnsweringPerson):
 
     def initial_belief(self, person: jax.Array, intent: jax.Array) -> jax.Array:
         """The state vector of the hypothesis, shape ``(d,)``."""
-        return field_of(self.states, person, intent)
+        return jnp.stack(vector_of(self.states, person, intent))
 
     def p_yes(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
         """``|P psi|^2``, clipped at 1 against rounding."""
-        return jnp.minimum(norm_squared(self._projected(belief, person, question)), 1.0)
+        kept, _ = self._parts(belief, person, question)
+        return jnp.minimum(_length_squared(kept), 1.0)
 
     def after_answer(
         self, belief: jax.Array, person: jax.Array, question: jax.Array, yes: jax.Array
     ) -> jax.Array:
         """The collapsed state vector, normalised unless it is numerically zero."""
-        projected = self._projected(belief, person, question)
-        collapsed = jnp.where(yes, projected, belief - projected)
-        # A state this short is an answer of probability 1e-15: dividing would only blow up noise.
-        squared = norm_squared(collapsed)
-        return jnp.where(squared > 1e-15, collapsed * jax.lax.rsqrt(jnp.maximum(squared, 1e-15)), collapsed)
+        kept, dropped = self._parts(belief, person, question)
+        scale = _to_unit_length(jnp.where(yes, _length_squared(kept), _length_squared(dropped)))
+        return _chosen(yes, kept, dropped, once(scale))
 
-    def _projected(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
-        return project(entries_of(self.projectors, person, question), belief)
+    def answer(
+        self, belief: jax.Array, person: jax.Array, question: jax.Array, uniform: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """As in :class:`AnsweringPerson`, with the lengths of both parts of the state measured once."""
+        kept, dropped = self._parts(belief, person, question)
+        p_yes, p_no = _length_squared(kept), _length_squared(dropped)
+        yes = uniform < jnp.minimum(p_yes, 1.0)
+        scale = _to_unit_length(jnp.where(yes, p_yes, p_no))
+        # One array for both, as XLA on CPU would make two passes for two: the sign says "yes" or "no".
+        signed = once(jnp.where(yes, scale, -scale))
+        yes = signed > 0.0
+        return yes, _chosen(yes, kept, dropped, jnp.abs(signed))
+
+    def _parts(
+        self, belief: jax.Array, person: jax.Array, question: jax.Array
+    ) -> tuple[list[jax.Array], list[jax.Array]]:
+        """The entries of ``P psi`` and of ``psi - P psi``."""
+        kept = entries(project(entries_of(self.projectors, person, question), belief))
+        return kept, [whole - part for whole, part in zip(entries(belief), kept, strict=True)]
 
 
 class IndependentAnswers(AnsweringPerson):
@@ -197,11 +232,11 @@ class IndependentAnswers(AnsweringPerson):
 
     def initial_belief(self, person: jax.Array, intent: jax.Array) -> jax.Array:
         """The row of the hypothesis, shape ``(Q,)``."""
-        return field_of(self.table, person, intent)
+        return jnp.stack(vector_of(self.table, person, intent))
 
     def p_yes(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
         """The entry of the question."""
-        return belief[question]
+        return vector_of(belief[:, None], question)[0]
 
     def after_answer(
         self, belief: jax.Array, person: jax.Array, question: jax.Array, yes: jax.Array
@@ -234,3 +269,19 @@ def _stack_rows(name: str, values: Mapping[Any, Any]) -> np.ndarray:
         shapes = {label: row.shape for label, row in rows.items()}
         raise ValueError(f"{name} must all have one shape, got {shapes}")
     return np.stack(list(rows.values()))
+
+
+def _length_squared(vector: list[jax.Array]) -> jax.Array:
+    return norm_squared(jnp.stack(vector))
+
+
+def _to_unit_length(squared: jax.Array) -> jax.Array:
+    """What brings a vector of this squared length to length 1, and 1 if it is nothing but rounding."""
+    # The length squared is the probability of the answer. Below 1e-15 (float64) or 1e-12 (float32) the answer
+    # was impossible, and dividing would only blow up noise.
+    least = max(1e-15, (8.0 * float(jnp.finfo(squared.dtype).eps)) ** 2)
+    return jnp.where(squared > least, jax.lax.rsqrt(jnp.maximum(squared, least)), 1.0)
+
+
+def _chosen(yes: jax.Array, kept: list[jax.Array], dropped: list[jax.Array], scale: jax.Array) -> jax.Array:
+    return jnp.stack([jnp.where(yes, *pair) * scale for pair in zip(kept, dropped, strict=True)])

@@ -200,8 +200,8 @@ def field_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> jax.Arra
     return values[(0 if values.shape[0] == 1 else person, *rest)]
 
 
-def entries_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> list[list[jax.Array]]:
-    """The rows of the matrix ``values[person, *rest]``, every entry looked up on its own.
+def vector_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> list[jax.Array]:
+    """The entries of the vector ``values[person, *rest]``, each looked up on its own.
 
     As scalars, lookups and what follows them vectorise over lanes; a slice per lane does not. The
     indices must be in range.
@@ -209,9 +209,15 @@ def entries_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> list[l
     row = jnp.int32(0)
     for size, index in zip(values.shape, (person, *rest), strict=False):
         row = row * size + index if size > 1 else row
+    rows = values.reshape(-1, values.shape[-1])
+    return [_look_up(rows[:, i], row) for i in range(rows.shape[-1])]
+
+
+def entries_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> list[list[jax.Array]]:
+    """The rows of the matrix ``values[person, *rest]``, looked up as in :func:`vector_of`."""
     *_, height, width = values.shape
-    columns = values.reshape(-1, height, width)
-    return [[_look_up(columns[:, i, j], row) for j in range(width)] for i in range(height)]
+    entries = vector_of(values.reshape(*values.shape[:-2], height * width), person, *rest)
+    return [entries[i * width : (i + 1) * width] for i in range(height)]
 
 
 def _look_up(column: jax.Array, row: jax.Array) -> jax.Array:

@@ -247,27 +247,35 @@ def _keep_first_answers(env, after, state, params):
     return after.replace(state=after.state.replace(answers=answers))
 
 
-def _collapse_without_normalisation(self, belief, person, question, yes):
-    projected = self._projected(belief, person, question)
-    return jnp.where(yes, projected, belief - projected)
+def _collapse_without_normalisation(original):
+    def answer(self, belief, person, question, uniform):
+        yes, _ = original(self, belief, person, question, uniform)
+        kept, dropped = self._parts(belief, person, question)
+        return yes, jnp.where(yes, jnp.stack(kept), jnp.stack(dropped))
+
+    return answer
 
 
-def _forget_the_question(self, belief, person, question, yes):
-    return belief
+def _forget_the_question(original):
+    def answer(self, belief, person, question, uniform):
+        return original(self, belief, person, question, uniform)[0], belief
+
+    return answer
 
 
 def _collapse_to_the_other_side(original):
-    def after_answer(self, belief, person, question, yes):
-        return original(self, belief, person, question, ~yes)
+    def answer(self, belief, person, question, uniform):
+        yes, _ = original(self, belief, person, question, uniform)
+        return yes, self.after_answer(belief, person, question, ~yes)
 
-    return after_answer
+    return answer
 
 
 def _without_conjugation(original):
-    def projected(self, belief, person, question):
+    def parts(self, belief, person, question):
         return original(self.__class__(self.states, jnp.conj(self.projectors)), belief, person, question)
 
-    return projected
+    return parts
 
 
 def _always_the_first_person(original):
@@ -297,14 +305,10 @@ FAULTS = {
     "last question free": functools.partial(_faulty_transition, _free_last_question),
     "no error cost on truncation": functools.partial(_faulty_transition, _no_error_cost_on_truncation),
     "observation keeps the first answer": functools.partial(_faulty_transition, _keep_first_answers),
-    "collapse without normalisation": lambda: (
-        ProjectiveAnswers,
-        "after_answer",
-        _collapse_without_normalisation,
-    ),
-    "no collapse": lambda: (ProjectiveAnswers, "after_answer", _forget_the_question),
-    "collapse to the other side": lambda: _on("after_answer", _collapse_to_the_other_side),
-    "conjugation forgotten": lambda: _on("_projected", _without_conjugation),
+    "collapse without normalisation": lambda: _on("answer", _collapse_without_normalisation),
+    "no collapse": lambda: _on("answer", _forget_the_question),
+    "collapse to the other side": lambda: _on("answer", _collapse_to_the_other_side),
+    "conjugation forgotten": lambda: _on("_parts", _without_conjugation),
     "always the first person": lambda: _on("initial_belief", _always_the_first_person),
     "wrong hypothesis": lambda: _on("initial_belief", _next_hypothesis),
     "truncated one question early": lambda: (Clarification, "is_truncated", _early_truncation),
