@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from qmind_jax import noise
 from qmind_jax.policies.networks import ActorCritic
 
 
@@ -35,9 +36,31 @@ class LearnedPolicy:
             observation: As the network was trained on, ``PPOConfig.wrap(env)``'s.
             key: JAX random key.
         """
-        hidden, logits, _ = self.network.apply(
-            self.variables, carry[None], observation[None, None], jnp.zeros((1, 1), bool)
-        )
-        logits = logits[0, 0]
-        action = jnp.argmax(logits) if self.greedy else jax.random.categorical(key, logits)
-        return action.astype(jnp.int32), hidden[0]
+        action, hidden = self.act_batch(carry[None], observation[None], key)
+        return action[0], hidden[0]
+
+    def act_batch(
+        self, carry: jax.Array, observation: jax.Array, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """:meth:`act` for every lane, under one key."""
+        starts = jnp.zeros((1, len(observation)), bool)
+        hidden, logits, _ = self.network.apply(self.variables, carry, observation[None], starts)
+        logits = logits[0]
+        if self.greedy:
+            return jnp.argmax(logits, axis=-1).astype(jnp.int32), hidden
+        return draw_actions(key, jax.nn.log_softmax(logits)), hidden
+
+
+def draw_actions(key: jax.Array, log_probs: jax.Array) -> jax.Array:
+    """One action per lane by inversion, from one uniform number per lane.
+
+    Args:
+        key: One JAX random key.
+        log_probs: Logarithms of the probabilities of the actions, ``(lanes, actions)``.
+
+    Returns:
+        Actions, int32 ``(lanes,)``.
+    """
+    uniform = noise.uniforms(key, log_probs.shape[:-1])[0]
+    passed = uniform[..., None] >= jnp.cumsum(jnp.exp(log_probs), axis=-1)[..., :-1]
+    return jnp.sum(passed, axis=-1, dtype=jnp.int32)

@@ -1,4 +1,4 @@
-"""What a policy is: two pure functions of one lane."""
+"""What a policy is: two pure functions of one lane, and a third for many if it pays."""
 
 from typing import Any, Protocol
 
@@ -7,6 +7,9 @@ import jax
 
 class Policy(Protocol):
     """A policy for one lane; batches are ``vmap``.
+
+    A policy may also have ``act_batch(carry, observation, key)``, which acts for all lanes under one key;
+    everything then has a leading axis of lanes. What lane i does depends on the key and on i alone.
 
     Policies are pytrees, so that networks of many seeds, or rules with other costs, are one policy
     with a leading axis.
@@ -30,3 +33,20 @@ class Policy(Protocol):
         Returns:
             Action, int32 scalar, and the next carry.
         """
+
+
+def act_batch(policy: Policy, carry: Any, observation: jax.Array, key: jax.Array) -> tuple[jax.Array, Any]:
+    """One action for every lane: by the policy's own ``act_batch``, or else with a key for every lane.
+
+    Args:
+        policy: A policy for one lane.
+        carry: What it remembers, each leaf with a leading axis of lanes.
+        observation: What the agent sees, with a leading axis of lanes.
+        key: One JAX random key.
+
+    Returns:
+        Actions, int32 ``(lanes,)``, and the next carry.
+    """
+    if hasattr(policy, "act_batch"):
+        return policy.act_batch(carry, observation, key)
+    return jax.vmap(policy.act)(carry, observation, jax.random.split(key, observation.shape[0]))

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from qmind_jax import noise
+
 
 @struct.dataclass
 class Constant:
@@ -25,6 +27,12 @@ class Constant:
         """The action."""
         return jnp.asarray(self.action, jnp.int32), carry
 
+    def act_batch(
+        self, carry: tuple[()], observation: jax.Array, key: jax.Array
+    ) -> tuple[jax.Array, tuple[()]]:
+        """The action, for every lane."""
+        return jnp.full(observation.shape[0], self.action, jnp.int32), carry
+
 
 @struct.dataclass
 class UniformRandom:
@@ -42,4 +50,10 @@ class UniformRandom:
 
     def act(self, carry: tuple[()], observation: jax.Array, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """A draw."""
-        return jax.random.randint(key, (), 0, self.num_actions), carry
+        return noise.choose(noise.uniforms(key)[0], self.num_actions), carry
+
+    def act_batch(
+        self, carry: tuple[()], observation: jax.Array, key: jax.Array
+    ) -> tuple[jax.Array, tuple[()]]:
+        """A draw for every lane."""
+        return noise.choose(noise.uniforms(key, observation.shape[:1])[0], self.num_actions), carry
