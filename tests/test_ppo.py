@@ -13,8 +13,11 @@ from gymnax.environments import spaces
 from qmind_jax.environment import Environment, Transition
 from qmind_jax.evaluation import evaluate
 from qmind_jax.people import handover_population
+from qmind_jax.policies import learned
+from qmind_jax.policies.learned import draw_actions
 from qmind_jax.registry import make
-from qmind_jax.training import HyperParameters, PPOConfig, ppo, train
+from qmind_jax.training import HyperParameters, PPOConfig, experience, ppo, train
+from qmind_jax.training.experience import Progress
 
 KEY = jax.random.key(1)
 
@@ -211,9 +214,22 @@ def start(env, params, config):
 
 
 def collect(env, params, config, runner):
-    collecting = jax.jit(ppo._collect, static_argnames=("env", "config", "network"), static_argnums=(1, 3, 4))
-    network = ppo.network_of(env, params, config)
-    return collecting(jax.random.key(2), config.wrap(env), params, config, network, runner)
+    progress = Progress(runner.env_state, runner.reset, runner.hidden, runner.episode_return)
+
+    @jax.jit
+    def collecting(progress):
+        return experience.collect(
+            jax.random.key(2),
+            config.wrap(env),
+            params,
+            ppo.network_of(env, params, config),
+            runner.variables,
+            progress,
+            steps=config.rollout_steps,
+            reward_scale=config.reward_scale,
+        )
+
+    return collecting(progress)
 
 
 @pytest.mark.parametrize("network", ["mlp", "gru"])
@@ -382,7 +398,7 @@ def test_three_agents_learn_the_published_clarification_in_sixty_thousand_steps(
 # --- drawing actions -------------------------------------------------------------------------------
 
 
-draw = jax.jit(ppo._draw)
+draw = jax.jit(draw_actions)
 
 
 def test_actions_are_drawn_with_their_probabilities():
@@ -405,8 +421,8 @@ def test_an_impossible_action_is_never_drawn(certain):
 
 
 def test_the_smallest_uniform_number_draws_no_impossible_action_either(monkeypatch):
-    monkeypatch.setattr(ppo.noise, "uniforms", lambda key, shape: jnp.zeros((3, *shape)))
-    assert ppo._draw(KEY, jnp.log(jnp.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]))).tolist() == [2, 0]
+    monkeypatch.setattr(learned.noise, "uniforms", lambda key, shape: jnp.zeros((3, *shape)))
+    assert draw_actions(KEY, jnp.log(jnp.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]))).tolist() == [2, 0]
 
 
 def test_the_action_of_a_lane_does_not_depend_on_the_number_of_lanes():

@@ -16,11 +16,11 @@ from flax import struct
 from jax import lax
 from jax.sharding import Mesh
 
-from qmind_jax import noise
 from qmind_jax.environment import Environment
 from qmind_jax.policies.learned import LearnedPolicy
 from qmind_jax.policies.networks import ActorCritic
 from qmind_jax.training.config import PPOConfig
+from qmind_jax.training.experience import Experience, Progress, collect, log_prob_of
 from qmind_jax.training.gae import generalised_advantages
 from qmind_jax.training.hyper_parameters import HyperParameters, without_numbers
 from qmind_jax.training.sharding import replicate, runner_shardings
@@ -61,35 +61,6 @@ class Runner:
     def updates_done(self) -> int:
         """Number of updates done, the same for all seeds, as a Python number."""
         return int(self.update.addressable_data(0).max())
-
-
-@struct.dataclass
-class Rollout:
-    """What was seen in one rollout; every leaf has shape ``(steps, lanes, ...)``.
-
-    Attributes:
-        observation: What was acted on.
-        reset: Whether it started an episode: the end came *before* this step.
-        action: int32.
-        log_prob: Of the action, under the policy that chose it.
-        value: V of the observation.
-        reward: Scaled reward.
-        terminated: The episode came to its natural end *at* this step.
-        truncated: The episode hit its limit at this step.
-        final_value: V of the final observation, 0 where the limit belongs to the task.
-        finished_return: Unscaled return of the episode that ended at this step, 0 elsewhere.
-    """
-
-    observation: jax.Array
-    reset: jax.Array
-    action: jax.Array
-    log_prob: jax.Array
-    value: jax.Array
-    reward: jax.Array
-    terminated: jax.Array
-    truncated: jax.Array
-    final_value: jax.Array
-    finished_return: jax.Array
 
 
 @struct.dataclass
@@ -292,18 +263,29 @@ def _update(
     """One rollout and the gradient steps on it."""
     key_rollout, key_shuffle = jax.random.split(jax.random.fold_in(runner.key, runner.update))
     hidden, numbers = runner.hidden, runner.hyper_parameters
-    runner, rollout = _collect(key_rollout, env, params, config, network, runner)
-    _, _, last_value = network.apply(
-        runner.variables, runner.hidden, runner.observation[None], runner.reset[None]
+    progress = Progress(runner.env_state, runner.reset, hidden, runner.episode_return)
+    progress, seen = collect(
+        key_rollout,
+        env,
+        params,
+        network,
+        runner.variables,
+        progress,
+        steps=config.rollout_steps,
+        reward_scale=numbers.reward_scale,
     )
-    done = rollout.terminated | rollout.truncated
-    following = jnp.concatenate([rollout.value[1:], last_value])
+    observation = jax.vmap(env.observation, in_axes=(0, None))(progress.env_state, params)
+    _, _, last_value = network.apply(
+        runner.variables, progress.hidden, observation[None], progress.reset[None]
+    )
+    done = seen.terminated | seen.truncated
+    following = jnp.concatenate([seen.value[1:], last_value])
     advantage = generalised_advantages(
-        rollout.reward,
-        rollout.value,
-        jnp.where(done, rollout.final_value, following),
-        rollout.terminated,
-        rollout.truncated,
+        seen.reward,
+        seen.value,
+        jnp.where(done, seen.final_value, following),
+        seen.terminated,
+        seen.truncated,
         discount=numbers.discount,
         trace_decay=numbers.trace_decay,
         bootstrap_at_truncation=not env.time_limit_is_part_of_task,
@@ -313,7 +295,7 @@ def _update(
     adam = _optimiser(config, numbers)
 
     def minibatch_step(
-        carry: tuple[Any, Any], batch: tuple[jax.Array, Rollout, jax.Array]
+        carry: tuple[Any, Any], batch: tuple[jax.Array, Experience, jax.Array]
     ) -> tuple[tuple[Any, Any], Metrics]:
         variables, optimiser = carry
         gradient, metrics = jax.grad(_loss, has_aux=True)(variables, network, numbers, entropy_bonus, *batch)
@@ -324,7 +306,7 @@ def _update(
         order = jax.random.permutation(key, config.lanes).reshape(config.minibatches, -1)
 
         def one(carry: tuple[Any, Any], lanes: jax.Array) -> tuple[tuple[Any, Any], Metrics]:
-            batch = jax.tree.map(lambda x: x[:, lanes], (rollout, advantage))
+            batch = jax.tree.map(lambda x: x[:, lanes], (seen, advantage))
             return minibatch_step(carry, (hidden[lanes], *batch))
 
         return lax.scan(one, carry, order)
@@ -334,73 +316,19 @@ def _update(
 
     episodes = jnp.sum(done)
     metrics = {
-        "return": jnp.sum(rollout.finished_return) / episodes,
+        "return": jnp.sum(seen.finished_return) / episodes,
         "episodes": episodes,
         "first_ratio_error": losses.pop("ratio_error")[0, 0],
         **jax.tree.map(jnp.mean, losses),
     }
-    return runner.replace(variables=variables, optimiser=optimiser, update=runner.update + 1), metrics
-
-
-def _collect(
-    key: jax.Array,
-    env: Environment,
-    params: Any,
-    config: PPOConfig,
-    network: ActorCritic,
-    runner: Runner,
-) -> tuple[Runner, Rollout]:
-    """Let the policy act for ``config.rollout_steps`` steps."""
-
-    def step(carry: tuple[Any, ...], index: jax.Array) -> tuple[tuple[Any, ...], Rollout]:
-        env_state, observation, reset, hidden, episode_return = carry
-        key_env, key_action = jax.random.split(jax.random.fold_in(key, index))
-        hidden, logits, value = network.apply(runner.variables, hidden, observation[None], reset[None])
-        log_probs = jax.nn.log_softmax(logits[0])
-        action = _draw(key_action, log_probs)
-        next_observation, env_state, reward, terminated, truncated, info = env.step_batch(
-            key_env, env_state, action, params
-        )
-        done = terminated | truncated
-        episode_return = episode_return + reward.astype(jnp.float32)
-        if env.time_limit_is_part_of_task:
-            final_value = jnp.zeros_like(value[0])
-        else:
-            _, _, (final_value,) = network.apply(
-                runner.variables, hidden, info["final_observation"][None], jnp.zeros_like(reset)[None]
-            )
-        seen = Rollout(
-            observation=observation,
-            reset=reset,
-            action=action,
-            log_prob=_select(log_probs, action),
-            value=value[0],
-            reward=runner.hyper_parameters.reward_scale * reward.astype(jnp.float32),
-            terminated=terminated,
-            truncated=truncated,
-            final_value=final_value,
-            finished_return=jnp.where(done, episode_return, 0.0),
-        )
-        carry = (env_state, next_observation, done, hidden, jnp.where(done, 0.0, episode_return))
-        return carry, seen
-
-    carry = (
-        runner.env_state,
-        runner.observation,
-        runner.reset,
-        runner.hidden,
-        runner.episode_return,
-    )
-    carry, rollout = lax.scan(step, carry, jnp.arange(config.rollout_steps))
-    env_state, observation, reset, hidden, episode_return = carry
     runner = runner.replace(
-        env_state=env_state,
+        variables=variables,
+        optimiser=optimiser,
         observation=observation,
-        reset=reset,
-        hidden=hidden,
-        episode_return=episode_return,
+        update=runner.update + 1,
+        **vars(progress),
     )
-    return runner, rollout
+    return runner, metrics
 
 
 def _loss(
@@ -409,16 +337,16 @@ def _loss(
     hyper_parameters: HyperParameters,
     entropy_bonus: jax.Array,
     hidden: jax.Array,
-    rollout: Rollout,
+    seen: Experience,
     advantage: jax.Array,
 ) -> tuple[jax.Array, Metrics]:
     """PPO's clipped loss on a minibatch of lanes."""
     clip = hyper_parameters.clip
-    _, logits, value = network.apply(variables, hidden, rollout.observation, rollout.reset)
+    _, logits, value = network.apply(variables, hidden, seen.observation, seen.reset)
     log_probs = jax.nn.log_softmax(logits)
-    log_ratio = _select(log_probs, rollout.action) - rollout.log_prob
+    log_ratio = log_prob_of(log_probs, seen.action) - seen.log_prob
     ratio = jnp.exp(log_ratio)
-    target = advantage + rollout.value
+    target = advantage + seen.value
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     clipped = jnp.clip(ratio, 1.0 - clip, 1.0 + clip)
     policy_loss = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
@@ -433,17 +361,6 @@ def _loss(
         "ratio_error": jnp.abs(ratio - 1.0).max(),
     }
     return loss, metrics
-
-
-def _draw(key: jax.Array, log_probs: jax.Array) -> jax.Array:
-    """One action per lane by inversion, from one uniform number per lane."""
-    uniform = noise.uniforms(key, log_probs.shape[:-1])[0]
-    passed = uniform[..., None] >= jnp.cumsum(jnp.exp(log_probs), axis=-1)[..., :-1]
-    return jnp.sum(passed, axis=-1, dtype=jnp.int32)
-
-
-def _select(log_probs: jax.Array, action: jax.Array) -> jax.Array:
-    return jnp.take_along_axis(log_probs, action[..., None], axis=-1)[..., 0]
 
 
 def _remaining(config: PPOConfig, update: jax.Array) -> jax.Array:
