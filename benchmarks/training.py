@@ -343,7 +343,7 @@ def speed_table(rows: Sequence[Row]) -> Table:
 
 def main(config: Config) -> None:
     """Measure all rows, print them and the table."""
-    config, console = config.sized, Console(file=sys.stderr, width=130)
+    config, console = config.sized, Console(file=sys.stderr, width=140)
     ways = []
     for way in config.ways:
         if missing := missing_libraries(way):
