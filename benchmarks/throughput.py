@@ -1,17 +1,21 @@
 """Random-policy steps per second: ``python -m benchmarks.throughput``.
 
-Four ways to step the same environment with uniformly random actions and automatic resets:
+Ways to step the same environment with uniformly random actions and automatic resets:
 
 - ``quantum-mind``: the peer package's environment in a Python loop, one lane.
 - ``gymnax``: our kernel under the ``step`` of gymnax's base class, ``vmap``-ped with one key per lane: each
   lane splits its key and resets at every step, as gymnax's own environments do.
 - ``vmap``: the same loop over our own ``env.step``, which needs no second key.
-- ``step_batch``: ours with one key per step for the whole batch.
+- ``step_batch``: the same loop with one key per step for the whole batch.
+- ``rollout``: ours, :func:`qmind_jax.rollout`.
 
-The last three run as one jitted scan that carries its key and splits it at every step, two steps to an
-iteration, because an unrolled scan copies its state half as often. Repeats are interleaved over all rows of
-an environment, so that a busy machine disturbs every row alike; compilation is timed apart. Standard output
-has one JSON line per row, standard error a table of the ratios.
+and two floors that nothing can be faster than:
+
+- ``free noise``: ``rollout`` with a multiplication in the place of every random number.
+- ``bytes``: as many arrays of as many bytes as the states have, each multiplied and added to in a loop.
+
+Repeats are interleaved over all rows of an environment, so that a busy machine disturbs every row alike;
+compilation is timed apart. Standard output has one JSON line per row, standard error a table of the ratios.
 """
 
 import dataclasses
@@ -36,14 +40,28 @@ from quantum_mind.envs import ClarificationEnv, TrustHandoverEnv
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.floors import FreeChoices, FreeNoise, multiply_and_add
 from qmind_jax import make
 from qmind_jax import noise as random
 from qmind_jax.environment import Environment
 from qmind_jax.people.answering import ProjectiveAnswers
+from qmind_jax.policies import UniformRandom
+from qmind_jax.rollouts import rollout
 
-WAYS = PEER, GYMNAX, VMAP, BATCH = ("quantum-mind", "gymnax", "vmap", "step_batch")
+WAYS = PEER, GYMNAX, VMAP, BATCH, ROLLOUT, FREE, BYTES = (
+    "quantum-mind",
+    "gymnax",
+    "vmap",
+    "step_batch",
+    "rollout",
+    "free noise",
+    "bytes",
+)
+LOOPS = (GYMNAX, VMAP, BATCH)
 LANES = (1, 1024, 16384, 65536)
-UNROLL = 2
+"""Where all ways are compared."""
+CURVE = tuple(4**power for power in range(11))
+"""Where ``rollout`` and its floors are measured as well with ``curve``: 1 to 2**20 lanes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +70,12 @@ class Config:
 
     Attributes:
         quick: Fewer repeats, shorter runs and at most 1,024 lanes: a smoke test, not a measurement.
+        curve: Measure ``rollout`` and its floors at 1 to 2**20 lanes as well.
         out: File to which the JSON lines are written as well.
     """
 
     quick: bool = False
+    curve: bool = False
     out: Path | None = None
 
 
@@ -186,7 +206,36 @@ def peer_row(case: Case, steps: int) -> Row:
 
 
 def our_row(case: Case, way: str, lanes: int, steps: int) -> Row:
-    """One of our three ways, as one compiled scan over random actions."""
+    """One of the ways that are compiled."""
+    env, params = case.env, case.params
+    num_actions = env.action_space(params).n
+
+    def rolled(env: Environment, policy: Any) -> Callable[[jax.Array], Any]:
+        return lambda key: rollout(env, params, policy, key, lanes, steps)
+
+    if way in LOOPS:
+        play = loop(case, way, lanes, steps)
+    elif way == ROLLOUT:
+        play = rolled(env, UniformRandom(num_actions))
+    elif way == FREE:
+        play = rolled(FreeNoise(env), FreeChoices(num_actions))
+    else:
+        state = jax.eval_shape(lambda key: env.reset_batch(key, params, lanes)[1], jax.random.key(0))
+        play = multiply_and_add(state, steps)
+
+    began = time.perf_counter()
+    compiled = jax.jit(play).lower(jax.random.key(0)).compile()
+    compile_seconds = time.perf_counter() - began
+    jax.block_until_ready(compiled(jax.random.key(0)))
+
+    def run(seed: int) -> None:
+        jax.block_until_ready(compiled(jax.random.key(seed)))
+
+    return Row(case, way, lanes, steps, run, compile_seconds)
+
+
+def loop(case: Case, way: str, lanes: int, steps: int) -> Callable[[jax.Array], Any]:
+    """A scan that carries its key and splits it at every step, as users of gymnax write it."""
     env, params = case.env, case.params
     step_lane = functools.partial(GymnaxEnvironment.step, env) if way == GYMNAX else env.step
     num_actions = env.action_space(params).n
@@ -211,20 +260,12 @@ def our_row(case: Case, way: str, lanes: int, steps: int) -> Row:
             _, state, reward, *_ = stepped
         return (key, state, total + reward), None
 
-    def rollout(key: jax.Array) -> tuple[jax.Array, Any, jax.Array]:
+    def play(key: jax.Array) -> tuple[jax.Array, Any, jax.Array]:
         start_key, key = jax.random.split(key)
         total = jnp.zeros(lanes, jnp.result_type(float))
-        return jax.lax.scan(step, (key, start(start_key), total), length=steps, unroll=UNROLL)[0]
+        return jax.lax.scan(step, (key, start(start_key), total), length=steps)[0]
 
-    began = time.perf_counter()
-    compiled = jax.jit(rollout).lower(jax.random.key(0)).compile()
-    compile_seconds = time.perf_counter() - began
-    jax.block_until_ready(compiled(jax.random.key(0)))
-
-    def run(seed: int) -> None:
-        jax.block_until_ready(compiled(jax.random.key(seed)))
-
-    return Row(case, way, lanes, steps, run, compile_seconds)
+    return play
 
 
 def measure(rows: Sequence[Row], repeats: int) -> None:
@@ -238,42 +279,50 @@ def measure(rows: Sequence[Row], repeats: int) -> None:
 
 
 def ratio_table(rows: Sequence[Row]) -> Table:
-    """Medians, and how many times faster ``step_batch`` is than the other ways."""
+    """Medians, and how ``rollout`` compares: how many times faster than others, how far from the floors."""
     table = Table(title="Nanoseconds per step of one lane, random policy")
-    for heading in ("environment", "people", "lanes", *WAYS, *(f"vs {way}" for way in WAYS[:3])):
-        table.add_column(heading, justify="left" if heading == "environment" else "right", no_wrap=True)
+    others = (PEER, *LOOPS)
+    headings = ("people", "lanes", *WAYS, *(f"vs {way}" for way in others), "of free", "cpu/wall")
+    table.add_column("environment", no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right")
     medians = {(id(row.case), row.way, row.lanes): row.nanoseconds(row.seconds)[0] for row in rows}
     for row in rows:
-        if row.way != BATCH:
+        if row.way != ROLLOUT:
             continue
-        times = [medians[id(row.case), way, 1 if way == PEER else row.lanes] for way in WAYS]
+        key = id(row.case)
+        times = {way: medians.get((key, way, 1 if way == PEER else row.lanes)) for way in WAYS}
+        ours = times[ROLLOUT]
         table.add_row(
             row.case.env_id,
             f"{row.case.people:,}",
             f"{row.lanes:,}",
-            *(f"{ns:,.1f}" for ns in times),
-            *(f"{ns / times[-1]:,.1f}x" for ns in times[:-1]),
+            *("" if ns is None else f"{ns:,.1f}" for ns in times.values()),
+            *("" if times[way] is None else f"{times[way] / ours:,.1f}x" for way in others),
+            f"{ours / times[FREE]:.2f}x",
+            f"{sum(row.cpu_seconds) / sum(row.seconds):.2f}",
         )
     return table
 
 
 def main(config: Config) -> None:
     """Measure all rows, print them and the table of ratios."""
-    lanes = tuple(n for n in LANES if not config.quick or n <= 1024)
+    compared = tuple(n for n in LANES if not config.quick or n <= 1024)
     repeats, lane_steps, peer_steps = (3, 2**18, 500) if config.quick else (7, 2**23, 5000)
     rows: list[Row] = []
     for case in cases(config.quick):
         group = [peer_row(case, peer_steps)]
-        for num in lanes:
-            steps = min(lane_steps // num, 20_000)
-            group += [our_row(case, way, num, steps) for way in WAYS[1:]]
+        for num in sorted({*compared, *(CURVE if config.curve else ())}):
+            steps = min(max(lane_steps // num, 20), 20_000)
+            ways = WAYS[1:] if num in compared else (ROLLOUT, FREE, BYTES)
+            group += [our_row(case, way, num, steps) for way in ways]
         measure(group, repeats)
         rows += group
         for row in group:
             print(json.dumps(row.record()), flush=True)
     if config.out is not None:
         config.out.write_text("".join(json.dumps(row.record()) + "\n" for row in rows))
-    Console(file=sys.stderr, width=130).print(ratio_table(rows))
+    Console(file=sys.stderr, width=170).print(ratio_table(rows))
 
 
 if __name__ == "__main__":

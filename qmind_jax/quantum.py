@@ -52,11 +52,26 @@ def is_projector(matrix: np.ndarray, tolerance: float = 1e-4) -> bool:
     """Whether a matrix, or each of a stack of them, is Hermitian and idempotent within a tolerance."""
     matrix = np.asarray(matrix)
     square = matrix.ndim >= 2 and matrix.shape[-1] == matrix.shape[-2]
-    if not square or not np.all(np.isfinite(matrix)):
-        return False
-    hermitian = np.abs(matrix - matrix.conj().swapaxes(-1, -2)).max(initial=0.0)
-    idempotent = np.abs(matrix @ matrix - matrix).max(initial=0.0)
-    return bool(max(hermitian, idempotent) <= tolerance)
+    return bool(square and np.all(are_projectors(matrix, tolerance)))
+
+
+def are_projectors(matrices: np.ndarray, tolerance: float = 1e-4) -> np.ndarray:
+    """Which matrices of a stack are Hermitian and idempotent within a tolerance.
+
+    Args:
+        matrices: Shape ``(..., d, d)``, real or complex.
+        tolerance: Largest difference of an entry.
+
+    Returns:
+        Bool ``(...)``; False for a matrix that is not finite.
+    """
+    matrices = np.asarray(matrices)
+    finite = np.isfinite(matrices)
+    kept = np.where(finite, matrices, 0.0)
+    hermitian = np.abs(kept - kept.conj().swapaxes(-1, -2))
+    idempotent = np.abs(kept @ kept - kept)
+    error = np.maximum(hermitian, idempotent).max(axis=(-1, -2), initial=0.0)
+    return (error <= tolerance) & finite.all(axis=(-1, -2))
 
 
 def project(matrix: jax.Array, psi: jax.Array) -> jax.Array:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from qmind_jax.envs.trust_handover import ASK, HAND_OVER, SLOW, WAIT
-from qmind_jax.evaluation import evaluate, stated_beliefs
+from qmind_jax.evaluation import evaluate, evaluate_in_parts, stated_beliefs
 from qmind_jax.evaluation import returns as returns_module
-from qmind_jax.people import MarkovTrust
+from qmind_jax.people import MarkovTrust, handover_population
 from qmind_jax.policies import Constant, QuestionPlanner, TrustRule, UniformRandom
 from qmind_jax.registry import make
 from qmind_jax.wrappers import PreviousStep
@@ -41,8 +41,14 @@ def loop_over_episodes(policy, env, params, key, lanes):
 
     @jax.jit
     def one_step(lane, time, state, carry):
-        policy_key = jax.random.split(jax.random.fold_in(key_policy, time), EPISODES)[lane]
-        action, carry = policy.act(carry, env.observation(state, params), policy_key)
+        key = jax.random.fold_in(key_policy, time)
+        observation = env.observation(state, params)
+        if hasattr(policy, "act_batch"):
+            # All lanes draw under one key, of which this one sees its own draw.
+            everywhere = jnp.broadcast_to(observation, (EPISODES, *observation.shape))
+            action = policy.act_batch(carry, everywhere, key)[0][lane]
+        else:
+            action, carry = policy.act(carry, observation, jax.random.split(key, EPISODES)[lane])
         after = env.transition(noise(jax.random.fold_in(key_env, time), lane), state, action, params)
         over = env.is_terminated(after.state, params) | env.is_truncated(after.state, params)
         return after.state, carry, action, after.reward, after.info["correct"], over
@@ -284,3 +290,31 @@ def test_other_weights_and_other_people_compile_nothing_anew(clarification, rand
     others = params.replace(people=random_answering(2, people=5, dimension=3, ranks=(1, 2)))
     assert evaluate(constant(4), env, others, jax.random.key(1), 50).lengths.max() == 1
     assert evaluate._cache_size() == size
+
+
+def test_people_in_parts_are_evaluated_like_each_part_alone():
+    env, params = make("TrustHandover-v0", people=handover_population(jax.random.key(0), 7))
+    policy, key = Constant(jnp.int32(0)), jax.random.key(4)
+    parts = [params.people[:3], params.people[3:6], params.people[6:]]
+    together = evaluate_in_parts(policy, env, params, iter(parts), key, 40)
+    for number, (part, rows) in enumerate(zip(parts, (slice(0, 3), slice(3, 6), slice(6, 7)), strict=True)):
+        alone = evaluate(
+            policy,
+            env,
+            params.replace(people=part),
+            jax.random.fold_in(key, number),
+            40 * len(part),
+            balanced=True,
+        )
+        np.testing.assert_array_equal(together.mean[rows], alone.by_person.mean)
+        np.testing.assert_array_equal(together.standard_error[rows], alone.by_person.standard_error)
+    assert together.episodes.tolist() == [40] * 7
+    assert isinstance(together.mean, np.ndarray)
+
+
+def test_no_parts_and_no_episodes_are_refused():
+    env, params = make("TrustHandover-v0")
+    with pytest.raises(ValueError, match="at least one population, got none"):
+        evaluate_in_parts(Constant(jnp.int32(0)), env, params, [], jax.random.key(0))
+    with pytest.raises(ValueError, match="episodes_per_person must be at least 1, got 0"):
+        evaluate_in_parts(Constant(jnp.int32(0)), env, params, [params.people], jax.random.key(0), 0)

@@ -9,7 +9,7 @@ from flax import struct
 
 from qmind_jax.environment import Environment
 from qmind_jax.evaluation.happenings import Happening, happening, unwrapped
-from qmind_jax.policies.policy import Policy
+from qmind_jax.policies.policy import Policy, act_batch
 
 
 @struct.dataclass
@@ -77,8 +77,8 @@ def start(
     carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (lanes, *jnp.shape(leaf))), policy.init(params))
 
     def step(play: Play, time: jax.Array) -> tuple[Play, Moment]:
-        keys = jax.random.split(jax.random.fold_in(key_policy, time), lanes)
-        action, carry = jax.vmap(policy.act)(play.carry, observe(play.state, params), keys)
+        key_act = jax.random.fold_in(key_policy, time)
+        action, carry = act_batch(policy, play.carry, observe(play.state, params), key_act)
         noise = env.sample_noise(jax.random.fold_in(key_env, time), (lanes,))
         # A step after the end changes nothing and pays nothing, so finished lanes just wait.
         after = transition(noise, play.state, action, params)

@@ -15,7 +15,7 @@ import numpy as np
 from qmind_jax.entries import entries
 from qmind_jax.noise import once
 from qmind_jax.people.population import Person, check_range, entries_of, vector_of
-from qmind_jax.quantum import is_projector, norm_squared, normalised, project
+from qmind_jax.quantum import are_projectors, norm_squared, normalised, project
 
 
 class AnsweringPerson(Person, abc.ABC):
@@ -119,15 +119,17 @@ class ProjectiveAnswers(AnsweringPerson):
             )
         if np.any(np.abs(states).max(axis=-1) == 0.0):
             raise ValueError("states must not contain a zero vector")
-        flat = projectors.reshape(-1, dimension, dimension)
-        for i, matrix in enumerate(flat):
-            if not is_projector(matrix):
-                label = self.questions[i % projectors.shape[-3]] if self.questions else i
-                raise ValueError(
-                    f"projectors: the matrix of question {label!r} is not a projector (expected "
-                    f"P = P^H = P P within 1e-4), got\n{matrix}\n"
-                    "qmind_jax.quantum.projector(rows) makes one from vectors"
-                )
+        wrong = np.flatnonzero(~are_projectors(projectors.reshape(-1, dimension, dimension)))
+        if wrong.size:
+            number = int(wrong[0])
+            question = number % projectors.shape[-3]
+            label = self.questions[question] if self.questions else number
+            raise ValueError(
+                f"projectors: the matrix of question {label!r} is not a projector (expected "
+                "P = P^H = P P within 1e-4), got\n"
+                f"{projectors.reshape(-1, dimension, dimension)[number]}\n"
+                "qmind_jax.quantum.projector(rows) makes one from vectors"
+            )
 
     @classmethod
     def from_dicts(cls, states: Mapping[Any, Any], projectors: Mapping[Any, Any]) -> Self:
