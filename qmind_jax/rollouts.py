@@ -106,8 +106,7 @@ def rollout(
     To be called under ``jit``. What a lane meets depends on the key, the step and the number of the lane
     alone, neither on how many lanes there are nor on the devices that they are spread over.
 
-    Memory: the states twice (a scan copies what it carries), and ``steps`` times what ``record`` keeps; see
-    the documentation for bytes per lane.
+    :func:`rollout_bytes` says how much memory that takes.
 
     Args:
         env: The environment that the policy acts in; for a trained policy ``config.wrap(env)``.
@@ -151,6 +150,45 @@ def rollout(
     loop, trajectory = lax.scan(step, (columns, carry, *nothing), jnp.arange(steps), unroll=unroll)
     columns, carry, total, episodes = loop
     return Rollout(Lanes(_first(_put_together(columns)), carry), total, episodes, trajectory)
+
+
+def rollout_bytes(
+    env: Environment,
+    params: Any,
+    policy: Policy,
+    lanes: int,
+    steps: int,
+    *,
+    record: Callable[[Moment], Any] | None = None,
+) -> int:
+    """How much memory a compiled :func:`rollout` takes: arguments, results, and what it works with.
+
+    The compiler is asked about two small numbers of lanes, between which memory grows in proportion. People
+    are counted once, however many lanes meet them; copies that the caller makes are not.
+
+    Args:
+        env: The environment.
+        params: Its parameters.
+        policy: A policy for one lane.
+        lanes: Number of lanes.
+        steps: Steps of every lane.
+        record: As in :func:`rollout`.
+
+    Returns:
+        Bytes.
+    """
+
+    def needed(lanes: int) -> int:
+        def run(key: jax.Array, params: Any, policy: Policy) -> Rollout:
+            return rollout(env, params, policy, key, lanes, steps, record=record)
+
+        compiled = jax.jit(run).lower(jax.random.key(0), params, policy).compile()
+        memory = compiled.memory_analysis()
+        return memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+
+    few, more = 1024, 2048
+    first, second = needed(few), needed(more)
+    return first + (second - first) * (lanes - few) // (more - few)
 
 
 def _fresh(policy: Policy, params: Any, lanes: int) -> Any:

@@ -8,8 +8,9 @@ import pytest
 from flax import struct
 
 from qmind_jax import make, noise
+from qmind_jax.people import handover_population
 from qmind_jax.policies import Constant, UniformRandom
-from qmind_jax.rollouts import rollout, start_lanes
+from qmind_jax.rollouts import rollout, rollout_bytes, start_lanes
 from qmind_jax.wrappers import PreviousStep
 
 IDS = ("Clarification-v0", "ClarificationHard-v0", "TrustHandover-v0", "TrustHandoverRecovery-v0")
@@ -131,6 +132,23 @@ def test_the_first_state_is_that_of_reset_batch():
     env, params = make("Clarification-v0")
     lanes = start_lanes(env, params, UniformRandom(6), jax.random.key(5), 7)
     chex.assert_trees_all_equal(lanes.state, env.reset_batch(jax.random.key(5), params, 7)[1])
+
+
+@pytest.mark.parametrize("kept", [None, everything], ids=["sums", "everything"])
+def test_memory_grows_with_lanes_as_said(kept):
+    people = handover_population(jax.random.key(0), 500)
+    env, params = make("TrustHandover-v0", people=people)
+    policy, lanes, steps = UniformRandom(4), 50_000, 8
+
+    def run(key, params):
+        return rollout(env, params, policy, key, lanes, steps, record=kept)
+
+    used = jax.jit(run).lower(jax.random.key(0), params).compile().memory_analysis()
+    measured = used.argument_size_in_bytes + used.output_size_in_bytes + used.temp_size_in_bytes
+    said = rollout_bytes(env, params, policy, lanes, steps, record=kept)
+    np.testing.assert_allclose(said, measured, rtol=0.02)
+    least = 0 if kept is None else steps * lanes * (3 * 4 * 2 + 3 * 4 + 2)
+    assert said > least + 2 * 24 * lanes
 
 
 @pytest.mark.parametrize("name", ["lanes", "steps", "unroll"])
