@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qmind_jax.policies.networks import GRU, ActorCritic
+from qmind_jax.policies import layers
+from qmind_jax.policies.layers import GRU
+from qmind_jax.policies.networks import ActorCritic
 
 STEPS, LANES, INPUTS, FEATURES = 9, 4, 3, 5
 # Lane 0 never starts afresh, lane 1 at its first step, lane 2 twice in a row, lane 3 at its last step.
@@ -28,9 +30,17 @@ def sequence():
 def gru(sequence):
     """A GRU as a function of hidden state, inputs and resets, and its weights."""
     inputs, hidden = sequence
-    weights = jax.jit(GRU(FEATURES).init)(jax.random.key(1), hidden, inputs, RESETS)
-    apply = jax.jit(GRU(FEATURES).apply)
-    return lambda *args: apply(weights, *args), weights["params"]
+
+    def columns_of(hidden, inputs, resets):
+        return hidden.T, inputs.reshape(-1, INPUTS).T, resets
+
+    @jax.jit
+    def run(weights, *sequence):
+        states = jnp.moveaxis(GRU(FEATURES).apply(weights, *columns_of(*sequence)), 1, 2)
+        return states[-1], states
+
+    weights = jax.jit(GRU(FEATURES).init)(jax.random.key(1), *columns_of(hidden, inputs, RESETS))
+    return functools.partial(run, weights), weights["params"]
 
 
 class Agent(NamedTuple):
@@ -120,6 +130,26 @@ def test_nothing_passes_a_reset_neither_forwards_nor_in_the_gradient(gru, sequen
     # Without the reset the past does matter.
     to_hidden, _ = gradient_of_the_tail(hidden, inputs, jnp.zeros_like(reset))
     assert np.abs(to_hidden).max() > 1e-3
+
+
+def test_the_gradient_of_the_loop_is_that_of_automatic_differentiation(precision):
+    shapes = ((5, 10), (5, 5), (5, LANES), (STEPS, 10, LANES), (STEPS, 5, LANES))
+    keys = jax.random.split(jax.random.key(3), len(shapes) + 1)
+    *args, weights = (
+        jax.random.normal(key, shape) for key, shape in zip(keys, (*shapes, (STEPS, 5, LANES)), strict=True)
+    )
+
+    def gradient(states_of):
+        def loss(*args):
+            return jnp.sum(weights * states_of(*args, RESETS) ** 2)
+
+        return jax.jit(jax.grad(loss, argnums=tuple(range(len(shapes)))))(*args)
+
+    tolerance = 1e-12 if jax.config.jax_enable_x64 else 1e-4
+    expected = gradient(lambda *args: layers._recur(*args)[0])
+    for ours, theirs in zip(gradient(layers.recur), expected, strict=True):
+        close(ours, theirs, tolerance)
+        assert np.abs(ours).max() > 1e-3
 
 
 def test_a_sequence_equals_as_many_single_steps(agent, sequence):

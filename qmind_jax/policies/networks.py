@@ -5,62 +5,8 @@ from typing import Literal
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax import lax
 
-# Gaussian rather than orthogonal: an orthogonal start needs a QR decomposition of every layer, and several of
-# those at once, as many seeds ask for, were seen to deadlock XLA on a two-core CPU.
-
-
-def _gaussian(gain: float) -> nn.initializers.Initializer:
-    """Independent weights with the variance that keeps signals at ``gain`` times their size."""
-    return nn.initializers.variance_scaling(gain**2, "fan_in", "normal")
-
-
-_HIDDEN = _gaussian(2.0**0.5)
-
-
-class GRU(nn.Module):
-    """Gated recurrent unit over a sequence (Cho et al. 2014), with resets.
-
-    The projection of the inputs is taken out of the loop over time and done at once.
-
-    Attributes:
-        features: Size of the hidden state.
-    """
-
-    features: int
-
-    @nn.compact
-    def __call__(
-        self, hidden: jax.Array, inputs: jax.Array, resets: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Run over a sequence.
-
-        Args:
-            hidden: State before the sequence, ``(lanes, features)``.
-            inputs: ``(steps, lanes, inputs)``.
-            resets: Bool ``(steps, lanes)``: start from a zero state at this step.
-
-        Returns:
-            State after the sequence, and the states ``(steps, lanes, features)``.
-        """
-        gate_inputs = nn.Dense(2 * self.features, kernel_init=_HIDDEN)(inputs)
-        candidate_inputs = nn.Dense(self.features, kernel_init=_HIDDEN)(inputs)
-        recurrent = _gaussian(1.0)
-        gate_kernel = self.param("gate_kernel", recurrent, (self.features, 2 * self.features))
-        candidate_kernel = self.param("candidate_kernel", recurrent, (self.features, self.features))
-
-        def step(
-            state: jax.Array, now: tuple[jax.Array, jax.Array, jax.Array]
-        ) -> tuple[jax.Array, jax.Array]:
-            gates, candidate, reset = now
-            state = jnp.where(reset[:, None], 0.0, state)
-            update, forget = jnp.split(nn.sigmoid(gates + state @ gate_kernel), 2, axis=-1)
-            proposal = jnp.tanh(candidate + (forget * state) @ candidate_kernel)
-            state = update * state + (1.0 - update) * proposal
-            return state, state
-
-        return lax.scan(step, hidden, (gate_inputs, candidate_inputs, resets))
+from qmind_jax.policies.layers import GRU, Dense, columns
 
 
 class ActorCritic(nn.Module):
@@ -96,14 +42,15 @@ class ActorCritic(nn.Module):
             Hidden state after the sequence, logits ``(steps, lanes, num_actions)`` and values
             ``(steps, lanes)``.
         """
-        actor = critic = inputs
+        actor = critic = inputs.reshape(-1, inputs.shape[-1]).T
         if self.kind == "gru":
-            embedding = nn.tanh(nn.Dense(self.features, kernel_init=_HIDDEN)(inputs))
-            hidden, memory = GRU(self.features)(hidden, embedding, resets)
-            actor = critic = jnp.concatenate([memory, embedding], axis=-1)
+            embedding = nn.tanh(Dense(self.features)(actor))
+            memory = GRU(self.features)(hidden.T, embedding, resets)
+            hidden = memory[-1].T
+            actor = critic = jnp.concatenate([columns(memory), embedding])
         for _ in range(2 if self.kind == "mlp" else 1):
-            actor = nn.tanh(nn.Dense(self.features, kernel_init=_HIDDEN)(actor))
-            critic = nn.tanh(nn.Dense(self.features, kernel_init=_HIDDEN)(critic))
-        logits = nn.Dense(self.num_actions, kernel_init=_gaussian(0.01))(actor)
-        value = nn.Dense(1, kernel_init=_gaussian(1.0))(critic)
-        return hidden, logits, value[..., 0]
+            actor = nn.tanh(Dense(self.features)(actor))
+            critic = nn.tanh(Dense(self.features)(critic))
+        logits = Dense(self.num_actions, gain=0.01)(actor)
+        value = Dense(1, gain=1.0)(critic)
+        return hidden, logits.T.reshape(*resets.shape, -1), value.reshape(resets.shape)

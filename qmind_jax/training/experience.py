@@ -151,7 +151,9 @@ class _Drawing:
 
 def log_prob_of(log_probs: jax.Array, action: jax.Array) -> jax.Array:
     """The entry of each action, without the last axis."""
-    return jnp.take_along_axis(log_probs, action[..., None], axis=-1)[..., 0]
+    # A sum with one term, as the gradient of a lookup would be a scatter, one row after the other.
+    chosen = jnp.arange(log_probs.shape[-1]) == action[..., None]
+    return jnp.sum(jnp.where(chosen, log_probs, 0.0), axis=-1)
 
 
 def _add_up(episode_return: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
