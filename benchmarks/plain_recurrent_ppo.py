@@ -47,7 +47,7 @@ class ResettingCell(nn.Module):
 
 
 class RecurrentActorCritic(nn.Module):
-    """A layer, a GRU, and a layer each for actor and critic.
+    """A layer, a GRU, and a layer each for actor and critic that see the outputs of both.
 
     Attributes:
         num_actions: Number of discrete actions.
@@ -74,8 +74,9 @@ class RecurrentActorCritic(nn.Module):
         embedding = nn.tanh(dense(self.features, 2.0**0.5)(observation))
         scanned = nn.scan(ResettingCell, variable_broadcast="params", split_rngs={"params": False})
         hidden, memory = scanned(self.features)(hidden, (embedding, starts))
-        actor = nn.tanh(dense(self.features, 2.0**0.5)(memory))
-        critic = nn.tanh(dense(self.features, 2.0**0.5)(memory))
+        seen = jnp.concatenate([memory, embedding], axis=-1)
+        actor = nn.tanh(dense(self.features, 2.0**0.5)(seen))
+        critic = nn.tanh(dense(self.features, 2.0**0.5)(seen))
         return hidden, dense(self.num_actions, 0.01)(actor), dense(1, 1.0)(critic)[..., 0]
 
 

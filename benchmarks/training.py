@@ -1,16 +1,18 @@
 """Training speed of PPO, ours and others': ``python -m benchmarks.training``.
 
-Four ways to train an agent on the same task:
+Ways to train an agent on the same task:
 
 - ``qmind_jax``: :func:`qmind_jax.training.train`.
 - ``plain loop``: PPO as users of PureJaxRL write it over ``jax.vmap(env.step)``, feed-forward and recurrent.
+- ``plain loop, 4 lanes``: the recurrent one batched as PureJaxRL's own example is by default: 4 lanes of 128
+  steps, 4 minibatches, a step size of 2.5e-4.
 - ``rejax``: the PPO of rejax, feed-forward only.
 - ``stable-baselines3``: its PPO with its own default settings on quantum-mind's environments, feed-forward.
 
-The first three share lanes, length of rollouts, epochs, minibatches, width of layers and every other number
-of one ``PPOConfig``, the environment's preset, but for what rejax lacks (:mod:`benchmarks.rejax_ppo`); the
-recurrent agents have that preset with a GRU. The last has settings of its own, but as many environment steps
-and as wide layers; it sees no previous action.
+All but the last and that of 4 lanes share lanes, length of rollouts, epochs, minibatches, width of layers and
+every other number of one ``PPOConfig``, the environment's preset, but for what rejax lacks
+(:mod:`benchmarks.rejax_ppo`); the recurrent agents have that preset with a GRU. The last has settings of its
+own, but as many environment steps and as wide layers; it sees no previous action.
 
 Every way trains one agent at a time, with several keys, interleaved over the ways that are compiled; the
 first run of each holds the compilation, which is what it takes longer than the median of the others.
@@ -53,7 +55,13 @@ from qmind_jax.training.presets import PEOPLE_PRESET, PRESETS
 
 ENV_IDS = ("Clarification-v0", "TrustHandover-v0")
 NETWORKS = ("mlp", "gru")
-WAYS = OURS, PLAIN, REJAX, SB3 = ("qmind_jax", "plain loop", "rejax", "stable-baselines3")
+WAYS = OURS, PLAIN, FEW_LANES, REJAX, SB3 = (
+    "qmind_jax",
+    "plain loop",
+    "plain loop, 4 lanes",
+    "rejax",
+    "stable-baselines3",
+)
 LIBRARIES = {REJAX: ("rejax",), SB3: ("stable_baselines3", "quantum_mind")}
 PART_OF_THE_WAY = 0.95
 
@@ -257,6 +265,8 @@ def row_of(case: Case, way: str, config: PPOConfig, sb3_steps: int | None = None
     """
     if way == SB3:
         return _sb3_row(case, config, config.total_steps if sb3_steps is None else sb3_steps)
+    if way == FEW_LANES:
+        config = dataclasses.replace(config, lanes=4, rollout_steps=128, minibatches=4, learning_rate=2.5e-4)
     names = ("lanes", "rollout_steps", "epochs", "minibatches", "features")
     settings = {name: getattr(config, name) for name in names}
     run = _our_run(case, config) if way == OURS else _their_run(case, way, config)
@@ -304,7 +314,9 @@ def measured(case: Case, network: str, ways: Sequence[str], config: Config) -> l
     """Train in every way that there is for a network, in turn."""
     ppo = config_of(case.env_id, network, config.quick)
     recurrent = network == "gru"
-    rows = [row_of(case, way, ppo, config.sb3_steps) for way in ways if not (recurrent and way in LIBRARIES)]
+    only_recurrent, only_feed_forward = (FEW_LANES,), tuple(LIBRARIES)
+    skipped = only_feed_forward if recurrent else only_recurrent
+    rows = [row_of(case, way, ppo, config.sb3_steps) for way in ways if way not in skipped]
     for number in range(1 + config.repeats):
         for row in rows:
             if row.compiled or number < config.sb3_repeats:
