@@ -143,3 +143,18 @@ def test_two_equal_wrappers_share_their_compilations():
         PreviousStep(inner).reset(jax.random.key(0), params)
         size.append(PreviousStep.reset._cache_size())
     assert size[0] == size[1]
+
+
+@pytest.mark.parametrize("env_id", ["Clarification-v0", "TrustHandover-v0"])
+def test_the_observation_space_can_be_asked_for_under_jit(env_id):
+    env, params = make(env_id)
+    wrapped = PreviousStep(env, action=True, reward=True)
+    box = wrapped.observation_space(params)
+
+    @jax.jit
+    def contains(observation, params):
+        inside = wrapped.observation_space(params)
+        return jnp.all((inside.low <= observation) & (observation <= inside.high))
+
+    assert contains(wrapped.reset(jax.random.key(0), params)[0], params)
+    assert box.shape == (wrapped.observation_space(params).low.size,)

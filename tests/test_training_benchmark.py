@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import training
 from benchmarks.learning_curves import WINDOW, LearningCurve
-from benchmarks.training import LIBRARIES, OURS, PLAIN, REJAX, SB3, Config, missing_libraries
+from benchmarks.training import FEW_LANES, LIBRARIES, OURS, PLAIN, REJAX, SB3, Config, missing_libraries
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,8 @@ def printed():
 
 def test_every_way_there_is_has_a_row(printed):
     there = {way for way in (REJAX, SB3) if not missing_libraries(way)}
-    expected = {("mlp", way) for way in {OURS, PLAIN} | there} | {("gru", OURS), ("gru", PLAIN)}
+    expected = {("mlp", way) for way in {OURS, PLAIN} | there}
+    expected |= {("gru", way) for way in (OURS, PLAIN, FEW_LANES)}
     assert printed.keys() == expected
     for row in printed.values():
         median, least, most = row["steps_per_second"]
@@ -36,7 +37,8 @@ def test_every_way_there_is_has_a_row(printed):
 
 def test_agents_learn_in_every_compiled_way(printed):
     for (_, way), row in printed.items():
-        if way != SB3:
+        # With the small steps of four lanes a smoke test is too short to learn.
+        if way not in (SB3, FEW_LANES):
             assert row["final_return"] > row["random_return"] + 10.0, row
 
 

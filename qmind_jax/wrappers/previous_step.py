@@ -75,14 +75,16 @@ class PreviousStep(Wrapper):
 
     def observation_space(self, params: Any) -> spaces.Box:
         """The wrapped box, one [0, 1] per action, and the real line for the reward."""
-        inner = self.env.observation_space(params)
-        low = [np.broadcast_to(inner.low, inner.shape)]
-        high = [np.broadcast_to(inner.high, inner.shape)]
-        if self.action:
-            low.append(np.zeros(self.env.action_space(params).n))
-            high.append(np.ones(self.env.action_space(params).n))
-        if self.reward:
-            low.append(np.full(1, -np.inf))
-            high.append(np.full(1, np.inf))
-        low, high = (jnp.asarray(np.concatenate(side), jnp.float32) for side in (low, high))
+        # Numbers also under ``jit``: bounds of a space never depend on traced values.
+        with jax.ensure_compile_time_eval():
+            inner = self.env.observation_space(params)
+            low = [np.broadcast_to(inner.low, inner.shape)]
+            high = [np.broadcast_to(inner.high, inner.shape)]
+            if self.action:
+                low.append(np.zeros(self.env.action_space(params).n))
+                high.append(np.ones(self.env.action_space(params).n))
+            if self.reward:
+                low.append(np.full(1, -np.inf))
+                high.append(np.full(1, np.inf))
+            low, high = (jnp.asarray(np.concatenate(side), jnp.float32) for side in (low, high))
         return spaces.Box(low, high, low.shape, jnp.float32)
