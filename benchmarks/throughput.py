@@ -3,8 +3,9 @@
 Ways to step the same environment with uniformly random actions and automatic resets:
 
 - ``quantum-mind``: the peer package's environment in a Python loop, one lane.
-- ``gymnax``: our kernel under the ``step`` of gymnax's base class, ``vmap``-ped with one key per lane: each
-  lane splits its key and resets at every step, as gymnax's own environments do.
+- ``plain``: the same task as a plain gymnax environment (:mod:`benchmarks.plain_envs`), ``vmap``-ped with one
+  key per lane: each lane splits its key and resets at every step, as gymnax's own environments do.
+- ``gymnax``: the same loop over our kernel under the ``step`` of gymnax's base class.
 - ``vmap``: the same loop over our own ``env.step``, which needs no second key.
 - ``step_batch``: the same loop with one key per step for the whole batch.
 - ``rollout``: ours, :func:`qmind_jax.rollout`.
@@ -41,6 +42,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.floors import FreeChoices, FreeNoise, multiply_and_add
+from benchmarks.plain_envs import PlainClarification, PlainHandover
 from qmind_jax import make
 from qmind_jax import noise as random
 from qmind_jax.environment import Environment
@@ -48,8 +50,9 @@ from qmind_jax.people.answering import ProjectiveAnswers
 from qmind_jax.policies import UniformRandom
 from qmind_jax.rollouts import rollout
 
-WAYS = PEER, GYMNAX, VMAP, BATCH, ROLLOUT, FREE, BYTES = (
+WAYS = PEER, PLAIN, GYMNAX, VMAP, BATCH, ROLLOUT, FREE, BYTES = (
     "quantum-mind",
+    "plain",
     "gymnax",
     "vmap",
     "step_batch",
@@ -57,7 +60,7 @@ WAYS = PEER, GYMNAX, VMAP, BATCH, ROLLOUT, FREE, BYTES = (
     "free noise",
     "bytes",
 )
-LOOPS = (GYMNAX, VMAP, BATCH)
+LOOPS = (PLAIN, GYMNAX, VMAP, BATCH)
 LANES = (1, 1024, 16384, 65536)
 """Where all ways are compared."""
 CURVE = tuple(4**power for power in range(11))
@@ -89,6 +92,7 @@ class Case:
         env: Our environment.
         params: Its parameters.
         peer: Makes the peer's environment with the same people.
+        plain: Makes the plain gymnax environment, which takes our parameters.
     """
 
     env_id: str
@@ -96,6 +100,7 @@ class Case:
     env: Environment
     params: Any
     peer: Callable[[], Any]
+    plain: Callable[[], GymnaxEnvironment]
 
 
 @dataclasses.dataclass
@@ -179,13 +184,14 @@ def cases(quick: bool) -> list[Case]:
     crowd = random_domains(64 if quick else 4096)
     models = peer_models(crowd)
     return [
-        Case("TrustHandover-v0", 1, *make("TrustHandover-v0"), TrustHandoverEnv),
-        Case("Clarification-v0", 1, *make("Clarification-v0"), ClarificationEnv),
+        Case("TrustHandover-v0", 1, *make("TrustHandover-v0"), TrustHandoverEnv, PlainHandover),
+        Case("Clarification-v0", 1, *make("Clarification-v0"), ClarificationEnv, PlainClarification),
         Case(
             "Clarification-v0",
             len(crowd),
             *make("Clarification-v0", people=crowd),
             lambda: ClarificationEnv(people=models),
+            PlainClarification,
         ),
     ]
 
@@ -237,13 +243,19 @@ def our_row(case: Case, way: str, lanes: int, steps: int) -> Row:
 def loop(case: Case, way: str, lanes: int, steps: int) -> Callable[[jax.Array], Any]:
     """A scan that carries its key and splits it at every step, as users of gymnax write it."""
     env, params = case.env, case.params
-    step_lane = functools.partial(GymnaxEnvironment.step, env) if way == GYMNAX else env.step
+    plain = case.plain()
+    step_lane = {
+        PLAIN: plain.step,
+        GYMNAX: functools.partial(GymnaxEnvironment.step, env),
+        VMAP: env.step,
+    }.get(way)
+    reset_lane = plain.reset if way == PLAIN else env.reset
     num_actions = env.action_space(params).n
 
     def start(key: jax.Array) -> Any:
         if way == BATCH:
             return env.reset_batch(key, params, lanes)[1]
-        return jax.vmap(env.reset, in_axes=(0, None))(jax.random.split(key, lanes), params)[1]
+        return jax.vmap(reset_lane, in_axes=(0, None))(jax.random.split(key, lanes), params)[1]
 
     def step(
         carry: tuple[jax.Array, Any, jax.Array], _: None
@@ -322,7 +334,7 @@ def main(config: Config) -> None:
             print(json.dumps(row.record()), flush=True)
     if config.out is not None:
         config.out.write_text("".join(json.dumps(row.record()) + "\n" for row in rows))
-    Console(file=sys.stderr, width=170).print(ratio_table(rows))
+    Console(file=sys.stderr, width=190).print(ratio_table(rows))
 
 
 if __name__ == "__main__":
