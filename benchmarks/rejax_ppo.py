@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import struct
-from gymnax.environments import spaces
 from gymnax.wrappers import LegacyStepAPIWrapper
 from gymnax.wrappers.purerl import GymnaxWrapper
 from rejax import PPO
@@ -73,11 +72,6 @@ class FiveValues(LegacyStepAPIWrapper):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FiveValues":
         return self
-
-    def observation_space(self, params: Any) -> spaces.Box:
-        """The environment's, whose bounds have to be numbers."""
-        with jax.ensure_compile_time_eval():
-            return self._env.observation_space(params)
 
 
 def train(key: jax.Array, env: Environment, params: Any, config: PPOConfig) -> Episodes:

@@ -22,8 +22,6 @@ compilation is timed apart. Standard output has one JSON line per row, standard 
 import dataclasses
 import functools
 import json
-import os
-import platform
 import statistics
 import sys
 import time
@@ -42,6 +40,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.floors import FreeChoices, FreeNoise, multiply_and_add
+from benchmarks.machine import device_name, threads
 from benchmarks.plain_envs import PlainClarification, PlainHandover
 from qmind_jax import make
 from qmind_jax import noise as random
@@ -147,14 +146,8 @@ class Row:
             "repeats": len(self.seconds),
             "jax": jax.__version__,
             "device": device_name(),
-            "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "threads": threads(),
         }
-
-
-def device_name() -> str:
-    """The kind of JAX's first device, with the processor's architecture if that is a CPU."""
-    device = jax.devices()[0]
-    return f"cpu {platform.machine()}" if device.platform == "cpu" else device.device_kind
 
 
 def random_domains(num: int, seed: int = 0) -> ProjectiveAnswers:

@@ -30,7 +30,6 @@ Standard output has one JSON line per row, standard error a table.
 import dataclasses
 import importlib.util
 import json
-import os
 import statistics
 import sys
 import time
@@ -46,6 +45,7 @@ from rich.table import Table
 
 from benchmarks import plain_ppo, plain_recurrent_ppo
 from benchmarks.learning_curves import LearningCurve
+from benchmarks.machine import device_name, threads
 from qmind_jax.environment import Environment
 from qmind_jax.evaluation import evaluate, optima
 from qmind_jax.policies import UniformRandom
@@ -225,8 +225,8 @@ class Row:
                 None if reached is None else reached + self.compile_seconds
             ),
             "jax": jax.__version__,
-            "device": jax.devices()[0].device_kind,
-            "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "device": device_name(),
+            "threads": threads(),
         }
 
 

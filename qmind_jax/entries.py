@@ -30,3 +30,17 @@ def select(condition: jax.Array, when_true: jax.Array, when_false: jax.Array) ->
         return jnp.where(condition, when_true, when_false)
     pairs = zip(entries(when_true), entries(when_false), strict=True)
     return jnp.stack([jnp.where(condition, *pair) for pair in pairs])
+
+
+def put(vector: jax.Array, index: jax.Array, value: jax.Array, condition: jax.Array) -> jax.Array:
+    """The vector with one entry replaced, if a condition holds.
+
+    Args:
+        vector: Shape ``(n,)``.
+        index: Which entry, int scalar.
+        value: Scalar.
+        condition: Bool scalar.
+    """
+    if vector.shape[0] > LONGEST:
+        return jnp.where(condition & (jnp.arange(vector.shape[0]) == index), value, vector)
+    return jnp.stack([jnp.where(condition & (index == i), value, old) for i, old in enumerate(vector)])

@@ -103,14 +103,20 @@ def fold_in(key: jax.Array, data: jax.Array | int) -> jax.Array:
 
     Args:
         key: One JAX random key.
-        data: Integer scalar, taken modulo 2**32.
+        data: Integer scalar that fits into 32 bits.
 
     Returns:
         A key of the same kind.
+
+    Raises:
+        TypeError: If ``data`` is no integer scalar.
+        OverflowError: If it does not fit.
     """
     if not is_threefry(key):
         return jax.random.fold_in(key, data)
-    counter = jnp.asarray(data).astype(jnp.uint32)
+    if jnp.ndim(data) or not jnp.issubdtype(jnp.result_type(data), jnp.integer):
+        raise TypeError(f"data must be an integer scalar, got {data!r}")
+    counter = jnp.uint32(data)
     words = jnp.stack(threefry_block(key_words(key), (jnp.zeros_like(counter), counter)))
     typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     return jax.random.wrap_key_data(words, impl="threefry2x32") if typed else words

@@ -4,6 +4,7 @@ Inside, lanes lie along the last axis and short vectors are taken apart into the
 operation of a step runs over one long array. Nothing of that shows outside.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from jax import lax
 from qmind_jax import noise
 from qmind_jax.entries import LONGEST
 from qmind_jax.environment import Environment
-from qmind_jax.policies.policy import Policy, act_batch
+from qmind_jax.policies.policy import Policy, act_batch, fresh_carry
 
 
 @struct.dataclass
@@ -87,7 +88,7 @@ def start_lanes(env: Environment, params: Any, policy: Policy, key: jax.Array, l
         lanes: How many.
     """
     _, state = env.reset_batch(key, params, lanes)
-    return Lanes(state, _fresh(policy, params, lanes))
+    return Lanes(state, fresh_carry(policy, params, lanes))
 
 
 def rollout(
@@ -103,7 +104,7 @@ def rollout(
 ) -> Rollout:
     """Let a policy act in many lanes for some steps; an episode that ends is followed by the next one.
 
-    To be called under ``jit``. What a lane meets depends on the key, the step and the number of the lane
+    To be called under ``jit``. The luck of a lane depends on the key, the step and the number of the lane
     alone, neither on how many lanes there are nor on the devices that they are spread over.
 
     :func:`rollout_bytes` says how much memory that takes.
@@ -113,7 +114,7 @@ def rollout(
         params: Its parameters.
         policy: A policy for one lane. One with ``act_batch`` acts for all lanes at once, which is much
             faster than a key for every lane.
-        key: JAX random key.
+        key: JAX random key, a fresh one for every call: steps are counted from 0.
         lanes: How many episodes to start, or the lanes of an earlier rollout to go on with.
         steps: Steps of every lane, at least 1.
         record: What to keep of every step; nothing if None.
@@ -123,14 +124,14 @@ def rollout(
         ValueError: If ``lanes``, ``steps`` or ``unroll`` is below 1.
     """
     for name, value in (("lanes", lanes), ("steps", steps), ("unroll", unroll)):
-        if isinstance(value, int) and value < 1:
+        if not isinstance(value, Lanes) and operator.index(value) < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     key_start, key_steps = jax.random.split(key)
     if not isinstance(lanes, Lanes):
         lanes = start_lanes(env, params, policy, key_start, lanes)
     carry, number = lanes.carry, _number(lanes)
     observe = jax.vmap(env.observation, in_axes=(-1, None))
-    fresh = _fresh(policy, params, number)
+    fresh = fresh_carry(policy, params, number)
 
     def step(loop: tuple[Any, ...], time: jax.Array) -> tuple[tuple[Any, ...], Any]:
         columns, carry, total, episodes = loop
@@ -189,11 +190,6 @@ def rollout_bytes(
     few, more = 1024, 2048
     first, second = needed(few), needed(more)
     return first + (second - first) * (lanes - few) // (more - few)
-
-
-def _fresh(policy: Policy, params: Any, lanes: int) -> Any:
-    """What the policy remembers at the start of an episode, for every lane."""
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (lanes, *jnp.shape(leaf))), policy.init(params))
 
 
 def _number(lanes: Lanes) -> int:

@@ -60,6 +60,20 @@ def precision(request: pytest.FixtureRequest) -> Iterator[Precision]:
         yield request.param
 
 
+@pytest.fixture
+def compilations() -> Iterator[list[float]]:
+    """A list that grows whenever XLA is asked for a program."""
+    seen: list[float] = []
+
+    def listen(event: str, duration: float, **_: Any) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            seen.append(duration)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield seen
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
 @pytest.fixture(scope="session")
 def golden() -> Callable[[str], Any]:
     """``golden(block)`` reads a block of published values of quantum-mind."""

@@ -316,5 +316,5 @@ def test_no_parts_and_no_episodes_are_refused():
     env, params = make("TrustHandover-v0")
     with pytest.raises(ValueError, match="at least one population, got none"):
         evaluate_in_parts(Constant(jnp.int32(0)), env, params, [], jax.random.key(0))
-    with pytest.raises(ValueError, match="episodes_per_person must be at least 1, got 0"):
-        evaluate_in_parts(Constant(jnp.int32(0)), env, params, [params.people], jax.random.key(0), 0)
+    with pytest.raises(ValueError, match="episodes_per_person must be at least 2, got 1"):
+        evaluate_in_parts(Constant(jnp.int32(0)), env, params, [params.people], jax.random.key(0), 1)

@@ -58,7 +58,7 @@ def test_the_table_says_who_trained_how_long(search):
     assert table["steps"].tolist() == [640, 320, 160, 160, 160]
     assert np.all(np.diff(table["mean_return"][2:]) <= 0.0)
     assert np.all(np.isfinite(table))
-    drawn = draw(SPACE, jax.random.fold_in(KEY, 0), 5)
+    drawn = draw(SPACE, jax.random.fold_in(KEY, 2), 5)
     for name in SPACE:
         np.testing.assert_array_equal(table.sort_values("member")[name], drawn[name])
 
@@ -76,7 +76,7 @@ def test_the_best_one_is_the_agent_that_plain_training_makes(task, search):
     ):
         np.testing.assert_allclose(got, expected, 1e-3, 1e-4)
     assert found.best.runner.updates_done == 8
-    key_last = jax.random.fold_in(jax.random.fold_in(KEY, 1), 2)
+    key_last = jax.random.fold_in(jax.random.fold_in(KEY, 3), 2)
     judged = [
         evaluate(
             jax.tree.map(lambda leaf, i=i: leaf[i], found.best.policy),
@@ -110,6 +110,15 @@ def test_the_best_go_on_and_who_is_no_number_comes_last(task, monkeypatch):
     # What it trained before belongs to it too.
     alone = train(jax.random.split(KEY, 2), *task, found.config)
     np.testing.assert_allclose(found.best.metrics["value_loss"], alone.metrics["value_loss"], rtol=1e-3)
+
+
+def test_of_equal_members_the_first_is_the_best_everywhere(task, monkeypatch):
+    means = iter([[0.0, 1.0, 2.0, 0.5, 3.0], [5.0, 5.0], [0.0]])
+    monkeypatch.setattr(halving, "_judge_all", lambda *_: [np.array(next(means))] * 2)
+    found = successive_halving(KEY, *task, TINY, SPACE, **FEW)
+    assert found.table["member"].tolist() == [2, 4, 1, 3, 0]
+    values = {name: float(found.table.loc[0, name]) for name in SPACE}
+    assert found.config == dataclasses.replace(TINY, **values)
 
 
 def test_weights_that_are_not_finite_have_no_return(task):
@@ -168,10 +177,11 @@ def test_a_range_that_makes_no_sense_is_refused(low, high, log, message):
         ({"space": {"lanes": Range(8, 16)}}, "unknown hyper-parameter 'lanes'"),
         ({"space": {"discount": Range(0.5, 1.5)}}, r"discount must lie in \[0, 1\], got 1.5"),
         ({"members": 3}, r"members must be at least eta \*\* \(rounds - 1\) = 4, got 3"),
-        ({"rounds": 0}, "rounds must be at least 1, got 0"),
-        ({"eta": 1}, "eta must be at least 2, got 1"),
-        ({"seeds": 0}, "seeds must be at least 1, got 0"),
-        ({"episodes": 1}, "episodes must be at least 2, got 1"),
+        ({"rounds": 0}, "rounds must be an integer of at least 1, got 0"),
+        ({"eta": 2.5}, "eta must be an integer of at least 2, got 2.5"),
+        ({"eta": 1}, "eta must be an integer of at least 2, got 1"),
+        ({"seeds": 0}, "seeds must be an integer of at least 1, got 0"),
+        ({"episodes": 1}, "episodes must be an integer of at least 2, got 1"),
         ({"members": 100, "rounds": 5}, r"total_steps must cover .* = 16 updates of 80 steps, got 640"),
     ],
 )
@@ -179,3 +189,8 @@ def test_searches_that_make_no_sense_are_refused(task, changes, message):
     settings = FEW | {"space": SPACE} | changes
     with pytest.raises(ValueError, match=message):
         successive_halving(KEY, *task, TINY, settings.pop("space"), **settings)
+
+
+def test_what_is_no_range_is_refused(task):
+    with pytest.raises(TypeError, match=r"space\['clip'\] must be a Range, got \(0.1, 0.3\)"):
+        successive_halving(KEY, *task, TINY, {"clip": (0.1, 0.3)})

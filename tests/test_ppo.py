@@ -145,8 +145,9 @@ def drip(request):
 def test_values_converge_to_what_can_still_be_earned(drip):
     env, result, _ = drip
     runner = result.runner
+    observation = jax.vmap(env.observation, in_axes=(0, None))(runner.env_state, env.default_params)
     _, _, value = result.policy.network.apply(
-        runner.variables, runner.hidden, runner.observation[None], runner.reset[None]
+        runner.variables, runner.hidden, observation[None], runner.reset[None]
     )
     # The agent does not see the time. With a deadline V is the mean over the steps of an episode of four:
     with_deadline = np.mean([1 + 1 / 2 + 1 / 4 + 1 / 8, 1 + 1 / 2 + 1 / 4, 1 + 1 / 2, 1])
@@ -267,6 +268,15 @@ def test_a_replay_that_starts_afresh_at_other_steps_is_noticed(task):
     assert ratio_error(jnp.roll(rollout.reset, 1, axis=0)) > 1e-2
     assert ratio_error(jnp.roll(rollout.reset, -1, axis=0)) > 1e-2
     assert ratio_error(jnp.zeros_like(rollout.reset)) > 1e-2
+
+
+def test_nothing_is_remembered_where_an_episode_starts(task):
+    config = tiny("gru")
+    runner = start(*task, config)
+    stale = runner.replace(hidden=jnp.ones_like(runner.hidden), reset=jnp.ones_like(runner.reset))
+    empty = stale.replace(hidden=jnp.zeros_like(runner.hidden))
+    (_, got), (_, expected) = (collect(*task, config, one) for one in (stale, empty))
+    np.testing.assert_array_equal(got.log_prob, expected.log_prob)
 
 
 def test_the_loss_is_ppos(task):

@@ -19,7 +19,7 @@ LANES, STEPS = 9, 30
 
 @struct.dataclass
 class CountSteps:
-    """Asks the first question at odd steps of an episode, and does the last action at even ones."""
+    """Asks the first question at even steps of an episode, and does the last action at odd ones."""
 
     num_actions: int = struct.field(pytree_node=False)
 
@@ -27,7 +27,7 @@ class CountSteps:
         return jnp.int32(0)
 
     def act(self, carry, observation, key):
-        return jnp.where(carry % 2 == 1, 0, self.num_actions - 1), carry + 1
+        return jnp.where(carry % 2 == 0, 0, self.num_actions - 1), carry + 1
 
 
 def plain_loop(env, params, policy, key, lanes, steps):
@@ -108,12 +108,43 @@ def test_a_policy_remembers_until_the_episode_ends():
         record=lambda moment: (moment.action, moment.carry, moment.done),
     )
     action, carry, done = result.trajectory
-    # The last action ends every episode, so that the policy always starts afresh.
-    np.testing.assert_array_equal(action, policy.num_actions - 1)
-    np.testing.assert_array_equal(carry, 1)
-    assert done.all()
-    np.testing.assert_array_equal(result.episodes, 6)
+    np.testing.assert_array_equal(action.T, [[0, policy.num_actions - 1] * 3] * 3)
+    np.testing.assert_array_equal(carry.T, [[1, 2] * 3] * 3)
+    np.testing.assert_array_equal(done.T, [[False, True] * 3] * 3)
+    np.testing.assert_array_equal(result.episodes, 3)
     np.testing.assert_array_equal(result.lanes.carry, 0)
+    # In the middle of an episode what it remembers goes along.
+    middle = rollout(env, params, policy, jax.random.key(0), 3, 5)
+    after = rollout(env, params, policy, jax.random.key(1), middle.lanes, 1, record=lambda m: m.carry)
+    np.testing.assert_array_equal(after.trajectory, 2)
+
+
+def test_a_policy_without_act_batch_draws_with_a_key_for_every_lane():
+    @struct.dataclass
+    class Drawing:
+        def init(self, params):
+            return ()
+
+        def act(self, carry, observation, key):
+            return jax.random.randint(key, (), 0, 4), carry
+
+    env, params = make("TrustHandover-v0")
+    result = rollout(env, params, Drawing(), jax.random.key(0), 500, 8, record=lambda m: m.action)
+    counts = np.bincount(np.asarray(result.trajectory).ravel(), minlength=4)
+    assert counts.min() > 850, "a thousand each are expected"
+    assert np.std(result.trajectory, axis=0).min() >= 0.0 and np.std(result.trajectory, axis=1).min() > 0.9
+
+
+def test_a_rollout_in_double_precision_is_close_to_that_in_single():
+    rewards = []
+    for wide in (False, True):
+        with jax.enable_x64(wide):
+            env, params = make("ClarificationHard-v0")
+            policy = UniformRandom(env.action_space(params).n)
+            result = rollout(env, params, policy, jax.random.key(0), 200, 20)
+            assert result.reward.dtype == (jnp.float64 if wide else jnp.float32)
+            rewards.append(np.asarray(result.reward, float))
+    assert np.mean(np.isclose(*rewards, atol=1e-3)) > 0.99
 
 
 def test_a_rollout_goes_on_where_an_earlier_one_stopped():
@@ -159,12 +190,13 @@ def test_numbers_below_one_are_refused(name):
         rollout(env, params, UniformRandom(4), jax.random.key(0), **numbers)
 
 
-@pytest.mark.parametrize("data", [0, 1, 7, 2**31 - 1])
+@pytest.mark.parametrize("data", [0, 1, 7, 2**31 - 1, 2**31, 2**32 - 1])
 @pytest.mark.parametrize("make_key", [jax.random.key, jax.random.PRNGKey])
 def test_fold_in_is_that_of_jax(make_key, data):
     key = make_key(11)
     for function in (noise.fold_in, jax.jit(noise.fold_in)):
-        got, expected = function(key, data), jax.random.fold_in(key, data)
+        # As JAX has it, a large number must say itself that it is unsigned under ``jit``.
+        got, expected = function(key, np.uint32(data)), jax.random.fold_in(key, data)
         assert got.dtype == expected.dtype
         data_of = jax.random.key_data if make_key is jax.random.key else np.asarray
         np.testing.assert_array_equal(data_of(got), data_of(expected))
@@ -174,3 +206,9 @@ def test_fold_in_hands_other_generators_to_jax():
     key = jax.random.key(0, impl="rbg")
     got, expected = noise.fold_in(key, 3), jax.random.fold_in(key, 3)
     np.testing.assert_array_equal(jax.random.key_data(got), jax.random.key_data(expected))
+
+
+@pytest.mark.parametrize("data", [jnp.arange(2), 1.5])
+def test_fold_in_wants_one_integer(data):
+    with pytest.raises(TypeError, match="data must be an integer scalar"):
+        noise.fold_in(jax.random.key(0), data)

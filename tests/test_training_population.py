@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from qmind_jax.evaluation import evaluate
 from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit, handover_population
 from qmind_jax.registry import make, override
 from qmind_jax.training import HyperParameters, PPOConfig, train, train_population
@@ -56,20 +57,6 @@ def together(task, costs_and_people):
 def assert_close(got, expected):
     assert jax.tree.structure(got) == jax.tree.structure(expected)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-4, 1e-4), got, expected)
-
-
-@pytest.fixture
-def compilations():
-    """A list that grows whenever XLA is asked for a program."""
-    seen = []
-
-    def listen(event, duration, **_):
-        if event == "/jax/core/compile/backend_compile_duration":
-            seen.append(duration)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield seen
-    jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.mark.parametrize("member", [0, 1])
@@ -186,3 +173,13 @@ def test_numbers_are_what_configs_that_share_a_program_may_differ_in():
 def test_populations_that_make_no_sense_are_refused(task, hyper_parameters, overrides, message):
     with pytest.raises(ValueError, match=message):
         train_population(KEYS, *task, TINY, hyper_parameters=hyper_parameters, overrides=overrides)
+
+
+def test_the_network_fits_people_with_other_questions_than_the_base(random_answering):
+    env, params = make("Clarification-v0")
+    people = [random_answering(seed, people=2, questions=2, hypotheses=2) for seed in range(2)]
+    result = train_population(KEYS[0], env, params, TINY, overrides={"people": people})
+    assert result.policy.network.num_actions == 4
+    first = jax.tree.map(lambda leaf: leaf[0], result.policy)
+    judged = evaluate(first, TINY.wrap(env), override(env, params, people=people[0]), KEYS[1], 20)
+    assert np.all(np.isfinite(judged.per_episode))

@@ -9,7 +9,7 @@ from flax import struct
 from gymnax.environments import spaces
 
 from qmind_jax import noise as random
-from qmind_jax.entries import entries, select
+from qmind_jax.entries import put, select
 from qmind_jax.environment import Environment, Transition
 from qmind_jax.envs.checks import check_cost, check_count, check_people
 from qmind_jax.people.answering import AnsweringPerson
@@ -126,13 +126,9 @@ class Clarification(Environment[ClarificationState, ClarificationParams, Clarifi
 
         question = jnp.minimum(action, num_questions - 1)
         yes, belief = people.answer(state.belief, state.person, question, noise.answer)
-        said = jnp.where(yes, 1.0, -1.0)
-        answers = [
-            jnp.where(asks & (question == i), said, answer) for i, answer in enumerate(entries(state.answers))
-        ]
         next_state = state.replace(
             belief=select(asks, belief, state.belief),
-            answers=jnp.stack(answers),
+            answers=put(state.answers, question, jnp.where(yes, 1.0, -1.0), asks),
             count=state.count + asks,
             finished=state.finished | acts,
         )

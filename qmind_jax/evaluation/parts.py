@@ -11,6 +11,7 @@ from qmind_jax.evaluation.by_person import ByPerson
 from qmind_jax.evaluation.returns import evaluate
 from qmind_jax.people.population import Person
 from qmind_jax.policies.policy import Policy
+from qmind_jax.registry import override
 
 
 def evaluate_in_parts(
@@ -23,7 +24,7 @@ def evaluate_in_parts(
 ) -> ByPerson:
     """Mean return of every person of a population that comes in parts.
 
-    Only one part is on the device at a time, so that a generator which draws or reads them goes through any
+    At most two parts are in memory at a time, so that a generator which draws or reads them goes through any
     number of people. Parts of equal size share one compiled program.
 
     Args:
@@ -33,19 +34,20 @@ def evaluate_in_parts(
         parts: Populations, one after the other, of one family.
         key: JAX random key. The luck of a person depends on the key, the number of the part, and the
             person's place in it.
-        episodes_per_person: At least 1; with 1 there are no standard errors.
+        episodes_per_person: At least 2.
 
     Returns:
         NumPy arrays over all people, in order.
 
     Raises:
-        ValueError: If there are no parts or ``episodes_per_person`` is below 1.
+        ValueError: If there are no parts or ``episodes_per_person`` is below 2.
+        TypeError: If a part is no population that fits the environment.
     """
-    if episodes_per_person < 1:
-        raise ValueError(f"episodes_per_person must be at least 1, got {episodes_per_person}")
+    if episodes_per_person < 2:
+        raise ValueError(f"episodes_per_person must be at least 2, got {episodes_per_person}")
     rows = []
     for number, people in enumerate(parts):
-        with_them = params.replace(people=people)
+        with_them = override(env, params, people=people)
         episodes = episodes_per_person * len(people)
         returns = evaluate(policy, env, with_them, jax.random.fold_in(key, number), episodes, balanced=True)
         rows.append(jax.tree.map(np.asarray, returns.by_person))

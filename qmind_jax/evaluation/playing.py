@@ -9,7 +9,7 @@ from flax import struct
 
 from qmind_jax.environment import Environment
 from qmind_jax.evaluation.happenings import Happening, happening, unwrapped
-from qmind_jax.policies.policy import Policy, act_batch
+from qmind_jax.policies.policy import Policy, act_batch, fresh_carry
 
 
 @struct.dataclass
@@ -28,7 +28,7 @@ class Play:
 
 
 @struct.dataclass
-class Moment:
+class PlayedStep:
     """One step of every lane.
 
     Attributes:
@@ -46,7 +46,7 @@ class Moment:
 
 def start(
     policy: Policy, env: Environment, params: Any, key: jax.Array, lanes: int, person: jax.Array | None = None
-) -> tuple[Play, Callable[[Play, jax.Array], tuple[Play, Moment]], jax.Array]:
+) -> tuple[Play, Callable[[Play, jax.Array], tuple[Play, PlayedStep]], jax.Array]:
     """Start episodes.
 
     The noise of a lane depends on the key and the number of the lane alone.
@@ -74,15 +74,15 @@ def start(
         # The middle of the interval of uniform numbers that stands for this person.
         noise = noise.replace(person=(person.astype(jnp.float32) + 0.5) / len(params.people))
     state = jax.vmap(env.initial, in_axes=(0, None))(noise, params)
-    carry = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (lanes, *jnp.shape(leaf))), policy.init(params))
+    carry = fresh_carry(policy, params, lanes)
 
-    def step(play: Play, time: jax.Array) -> tuple[Play, Moment]:
+    def step(play: Play, time: jax.Array) -> tuple[Play, PlayedStep]:
         key_act = jax.random.fold_in(key_policy, time)
         action, carry = act_batch(policy, play.carry, observe(play.state, params), key_act)
         noise = env.sample_noise(jax.random.fold_in(key_env, time), (lanes,))
         # A step after the end changes nothing and pays nothing, so finished lanes just wait.
         after = transition(noise, play.state, action, params)
-        moment = Moment(after.reward, ~play.over, tell(action, after), carry)
-        return Play(after.state, carry, over(after.state)), moment
+        played = PlayedStep(after.reward, ~play.over, tell(action, after), carry)
+        return Play(after.state, carry, over(after.state)), played
 
     return Play(state, carry, over(state)), step, unwrapped(env, state)[1].person

@@ -14,7 +14,7 @@ import numpy as np
 
 from qmind_jax.entries import entries
 from qmind_jax.noise import once
-from qmind_jax.people.population import Person, check_range, entries_of, vector_of
+from qmind_jax.people.population import Person, check_range, entries_of, look_up, row_of
 from qmind_jax.quantum import are_projectors, norm_squared, normalised, project
 
 
@@ -60,7 +60,10 @@ class AnsweringPerson(Person, abc.ABC):
     def answer(
         self, belief: jax.Array, person: jax.Array, question: jax.Array, uniform: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Ask.
+        """Ask; what environments do.
+
+        A family that overrides this has said again what :meth:`p_yes` and :meth:`after_answer` say: whoever
+        changes those two in a subclass of it has to change this as well.
 
         Args:
             belief: What the answer depends on.
@@ -165,7 +168,7 @@ class ProjectiveAnswers(AnsweringPerson):
 
     def initial_belief(self, person: jax.Array, intent: jax.Array) -> jax.Array:
         """The state vector of the hypothesis, shape ``(d,)``."""
-        return jnp.stack(vector_of(self.states, person, intent))
+        return row_of(self.states, person, intent)
 
     def p_yes(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
         """``|P psi|^2``, clipped at 1 against rounding."""
@@ -234,11 +237,11 @@ class IndependentAnswers(AnsweringPerson):
 
     def initial_belief(self, person: jax.Array, intent: jax.Array) -> jax.Array:
         """The row of the hypothesis, shape ``(Q,)``."""
-        return jnp.stack(vector_of(self.table, person, intent))
+        return row_of(self.table, person, intent)
 
     def p_yes(self, belief: jax.Array, person: jax.Array, question: jax.Array) -> jax.Array:
         """The entry of the question."""
-        return vector_of(belief[:, None], question)[0]
+        return look_up(belief, question)
 
     def after_answer(
         self, belief: jax.Array, person: jax.Array, question: jax.Array, yes: jax.Array

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from qmind_jax.entries import LONGEST
+
 
 class Person:
     """Base class of all simulated people.
@@ -200,28 +202,36 @@ def field_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> jax.Arra
     return values[(0 if values.shape[0] == 1 else person, *rest)]
 
 
-def vector_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> list[jax.Array]:
-    """The entries of the vector ``values[person, *rest]``, each looked up on its own.
+def row_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> jax.Array:
+    """The vector ``values[person, *rest]``, a short one entry by entry; the indices must be in range.
 
-    As scalars, lookups and what follows them vectorise over lanes; a slice per lane does not. The
-    indices must be in range.
+    As scalars, lookups and what follows them vectorise over lanes; a slice per lane does not.
     """
+    if values.shape[-1] > LONGEST:
+        return field_of(values, person, *rest)
+    return jnp.stack(_vector_of(values, person, *rest))
+
+
+def _vector_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> list[jax.Array]:
     row = jnp.int32(0)
     for size, index in zip(values.shape, (person, *rest), strict=False):
         row = row * size + index if size > 1 else row
     rows = values.reshape(-1, values.shape[-1])
-    return [_look_up(rows[:, i], row) for i in range(rows.shape[-1])]
+    return [look_up(rows[:, i], row) for i in range(rows.shape[-1])]
 
 
 def entries_of(values: jax.Array, person: jax.Array, *rest: jax.Array) -> list[list[jax.Array]]:
-    """The rows of the matrix ``values[person, *rest]``, looked up as in :func:`vector_of`."""
+    """The rows of the matrix ``values[person, *rest]``, every entry looked up on its own."""
     *_, height, width = values.shape
-    entries = vector_of(values.reshape(*values.shape[:-2], height * width), person, *rest)
+    entries = _vector_of(values.reshape(*values.shape[:-2], height * width), person, *rest)
     return [entries[i * width : (i + 1) * width] for i in range(height)]
 
 
-def _look_up(column: jax.Array, row: jax.Array) -> jax.Array:
-    """``column[row]``; from a short column by selection, which is faster than a gather."""
+def look_up(column: jax.Array, row: jax.Array) -> jax.Array:
+    """``column[row]``; from a short column by selection, which is faster than a gather.
+
+    The index must be in range.
+    """
     if len(column) > 8:
         return column[row]
     value = column[-1]

@@ -81,7 +81,7 @@ def recur(
     """The loop of a :class:`GRU` over time.
 
     Its gradient is written out, because automatic differentiation adds up the gradient of the kernel step by
-    step; here it is one product over all steps.
+    step; here it is one product over all steps. Reverse mode only: ``jax.jvp`` raises.
 
     Args:
         kernel: ``(features, 3 * features)``, for update gate, reset gate and candidate.

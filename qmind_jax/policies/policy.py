@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 
 
 class Policy(Protocol):
@@ -50,3 +51,17 @@ def act_batch(policy: Policy, carry: Any, observation: jax.Array, key: jax.Array
     if hasattr(policy, "act_batch"):
         return policy.act_batch(carry, observation, key)
     return jax.vmap(policy.act)(carry, observation, jax.random.split(key, observation.shape[0]))
+
+
+def fresh_carry(policy: Policy, params: Any, lanes: int) -> Any:
+    """What a policy remembers at the start of an episode, for every lane.
+
+    Args:
+        policy: A policy for one lane.
+        params: Parameters of the environment.
+        lanes: How many.
+
+    Returns:
+        Each leaf with a leading axis of lanes.
+    """
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (lanes, *jnp.shape(leaf))), policy.init(params))

@@ -106,8 +106,10 @@ def collect(
     lanes = len(progress.reset)
     no_reset = jnp.zeros((1, lanes), bool)
     nothing = jnp.zeros(lanes, jnp.float32)
-    begun = Lanes(progress.env_state, _Thought(progress.hidden, nothing, nothing))
-    result = rollout(env, params, _Drawing(variables, network), key, begun, steps, record=record)
+    # As the replay has it, whatever the caller left there.
+    hidden = jnp.where(progress.reset[:, None], 0.0, progress.hidden)
+    begun = Lanes(progress.env_state, _ActorCarry(hidden, nothing, nothing))
+    result = rollout(env, params, _SamplingPolicy(variables, network), key, begun, steps, record=record)
     seen = result.trajectory
     done = seen["terminated"] | seen["truncated"]
     episode_return, finished_return = lax.scan(_add_up, progress.episode_return, (seen["reward"], done))
@@ -121,7 +123,7 @@ def collect(
 
 
 @struct.dataclass
-class _Thought:
+class _ActorCarry:
     """What a network remembers, and what it thought of the last step."""
 
     hidden: jax.Array
@@ -130,23 +132,23 @@ class _Thought:
 
 
 @struct.dataclass
-class _Drawing:
+class _SamplingPolicy:
     """A network as the policy that draws its actions and says what it thinks of them."""
 
     variables: Any
     network: ActorCritic = struct.field(pytree_node=False)
 
-    def init(self, params: Any) -> _Thought:
-        return _Thought(self.network.initial_hidden(1)[0], jnp.float32(0.0), jnp.float32(0.0))
+    def init(self, params: Any) -> _ActorCarry:
+        return _ActorCarry(self.network.initial_hidden(1)[0], jnp.float32(0.0), jnp.float32(0.0))
 
     def act_batch(
-        self, carry: _Thought, observation: jax.Array, key: jax.Array
-    ) -> tuple[jax.Array, _Thought]:
+        self, carry: _ActorCarry, observation: jax.Array, key: jax.Array
+    ) -> tuple[jax.Array, _ActorCarry]:
         no_reset = jnp.zeros((1, len(observation)), bool)
         hidden, logits, value = self.network.apply(self.variables, carry.hidden, observation[None], no_reset)
         log_probs = jax.nn.log_softmax(logits[0])
         action = draw_actions(key, log_probs)
-        return action, _Thought(hidden, log_prob_of(log_probs, action), value[0])
+        return action, _ActorCarry(hidden, log_prob_of(log_probs, action), value[0])
 
 
 def log_prob_of(log_probs: jax.Array, action: jax.Array) -> jax.Array:

@@ -86,8 +86,9 @@ def successive_halving(
             rounds.
     """
     _check(config, space, members, rounds, eta, seeds, episodes)
-    drawn = draw(space, jax.random.fold_in(key, 0), members)
-    key_judge = jax.random.fold_in(key, 1)
+    # The keys of the seeds are those that ``fold_in`` makes of the numbers below.
+    drawn = draw(space, jax.random.fold_in(key, seeds), members)
+    key_judge = jax.random.fold_in(key, seeds + 1)
     numbers = hyper_parameters_of(config, members, drawn)
     runner = start_population(jax.random.split(key, seeds), env, params, config, numbers, {})
     table = pd.DataFrame({"member": range(members)} | {name: np.asarray(v) for name, v in drawn.items()})
@@ -106,7 +107,8 @@ def successive_halving(
         table.loc[left, "mean_return"] = mean
         table.loc[left, "standard_error"] = error
         order = np.argsort(-np.nan_to_num(mean, nan=-np.inf), kind="stable")
-        kept = order[: len(left) // eta if number < rounds - 1 else 1]
+        # In the order of members, so that ties are broken as in the table.
+        kept = np.sort(order[: len(left) // eta if number < rounds - 1 else 1])
         left = left[kept]
         runner, metrics = _members((runner, metrics), kept)
     table = table.astype({"round": int, "steps": int})
@@ -163,9 +165,9 @@ def _check(
 ) -> None:
     check_space(space, config)
     least = {"rounds": (rounds, 1), "eta": (eta, 2), "seeds": (seeds, 1), "episodes": (episodes, 2)}
-    for name, (value, lowest) in least.items():
-        if value < lowest:
-            raise ValueError(f"{name} must be at least {lowest}, got {value}")
+    for name, (value, lowest) in (least | {"members": (members, 1)}).items():
+        if not isinstance(value, int | np.integer) or value < lowest:
+            raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
     parts = eta ** (rounds - 1)
     if members < parts:
         raise ValueError(f"members must be at least eta ** (rounds - 1) = {parts}, got {members}")

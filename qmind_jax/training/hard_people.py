@@ -135,10 +135,9 @@ def _with_new_episodes(
     key: jax.Array, runner: ppo.Runner, env: Environment, params: Any, config: PPOConfig
 ) -> ppo.Runner:
     """The same agent at the start of episodes with the people of ``params``."""
-    observation, env_state = config.wrap(env).reset_batch(key, params, config.lanes)
+    _, env_state = config.wrap(env).reset_batch(key, params, config.lanes)
     return runner.replace(
         env_state=env_state,
-        observation=observation,
         reset=jnp.ones_like(runner.reset),
         hidden=jnp.zeros_like(runner.hidden),
         episode_return=jnp.zeros_like(runner.episode_return),

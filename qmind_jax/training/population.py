@@ -62,7 +62,9 @@ def train_population(
     runner, metrics = advance_population(
         runner, env, params, config, own, num_updates=config.num_updates, report=report
     )
-    return ppo.TrainResult(ppo.policy_of(runner, env, params, config), metrics, runner)
+    # People of a member may have other questions than those of ``params``, and the network other actions.
+    first = params.replace(**jax.tree.map(lambda leaf: leaf[0], own))
+    return ppo.TrainResult(ppo.policy_of(runner, env, first, config), metrics, runner)
 
 
 def start_population(

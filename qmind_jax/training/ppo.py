@@ -1,8 +1,8 @@
 """Proximal policy optimisation (Schulman et al. 2017), end to end inside one ``jit``.
 
-Rollouts come from ``step_batch``, whole updates run in a ``scan``, and many seeds train side by side under
-``vmap``. Feed-forward and recurrent agents share every line: minibatches are cut by lanes and keep their
-time axis, and the recurrent replay starts afresh where the rollout did.
+Experience comes from :func:`qmind_jax.rollout`, whole updates run in a ``scan``, and many seeds train side by
+side under ``vmap``. Feed-forward and recurrent agents share every line: minibatches are cut by lanes and keep
+their time axis, and the recurrent replay starts afresh where the rollout did.
 """
 
 import functools
@@ -37,8 +37,7 @@ class Runner:
         variables: Weights of the network.
         optimiser: State of the optimiser.
         env_state: States of the lanes.
-        observation: What the agent sees next, ``(lanes, inputs)``.
-        reset: Whether that observation starts an episode, bool ``(lanes,)``.
+        reset: Whether the next step starts an episode, bool ``(lanes,)``.
         hidden: Hidden state of the network, ``(lanes, features)``.
         episode_return: Return of the running episodes so far, float32 ``(lanes,)``.
         hyper_parameters: What this agent learns with; never change.
@@ -49,7 +48,6 @@ class Runner:
     variables: Any
     optimiser: Any
     env_state: Any
-    observation: jax.Array
     reset: jax.Array
     hidden: jax.Array
     episode_return: jax.Array
@@ -150,7 +148,6 @@ def _start(
             variables=variables,
             optimiser=_optimiser(config, hyper_parameters).init(variables),
             env_state=env_state,
-            observation=observation,
             reset=reset,
             hidden=hidden,
             episode_return=jnp.zeros(config.lanes, jnp.float32),
@@ -236,14 +233,14 @@ def repeat(
         The last state, and metrics with a last axis of updates.
     """
 
-    def once(runner: Runner, _: None) -> tuple[Runner, Metrics]:
+    def one_more(runner: Runner, _: None) -> tuple[Runner, Metrics]:
         runner, metrics = update(runner)
         if report is not None:
             # Outside every vmap, so that there is one call per update whatever the number of agents.
             jax.debug.callback(report, runner.update.max(), jnp.mean(metrics["return"]))
         return runner, metrics
 
-    runner, metrics = lax.scan(once, runner, length=num_updates)
+    runner, metrics = lax.scan(one_more, runner, length=num_updates)
     return runner, jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), metrics)
 
 
@@ -324,7 +321,6 @@ def _update(
     runner = runner.replace(
         variables=variables,
         optimiser=optimiser,
-        observation=observation,
         update=runner.update + 1,
         **vars(progress),
     )

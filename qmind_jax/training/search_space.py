@@ -50,12 +50,14 @@ class Range:
 
 
 def check_space(space: Mapping[str, Range], config: PPOConfig) -> None:
-    """Raise ``ValueError`` unless a config makes sense with every value of the ranges, by name."""
+    """Raise ``ValueError`` or ``TypeError`` unless a config makes sense with every value of the ranges."""
     if not space:
         raise ValueError("space must name at least one hyper-parameter, such as learning_rate")
     for name, values in space.items():
         if name not in NAMES:
             raise ValueError(unknown("hyper-parameter", name, NAMES))
+        if not isinstance(values, Range):
+            raise TypeError(f"space[{name!r}] must be a Range, got {values!r}")
         for end in (values.low, values.high):
             dataclasses.replace(config, **{name: end})
 

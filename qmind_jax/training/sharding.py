@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 SEEDS, LANES = "seeds", "lanes"
 
-_PER_LANE = ("env_state", "observation", "reset", "hidden", "episode_return")
+_PER_LANE = ("env_state", "reset", "hidden", "episode_return")
 """Fields of a training state that have an axis of lanes; all have one of seeds where there are many."""
 
 
