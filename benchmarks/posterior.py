@@ -3,7 +3,7 @@
 Sequential Monte Carlo with 500 particles over the parameters of the four-dimensional quantum order model:
 
 - ``quantum-mind``: the peer package's ``OnlinePersonModel``, one person, as its defaults have it.
-- ``qmind_jax``: :func:`qmind_jax.people.posterior.update` of many people at once.
+- ``qmind_jax``: :func:`qmind_jax.people.posteriors.posterior.update` of many people at once.
 
 Both hear answers simulated from people of the prior, and the posterior is brought to its end in every run:
 late answers change less than early ones and so cost less. Runs of the two alternate, so that a busy machine

@@ -18,10 +18,10 @@ from rich.table import Table
 from qmind_jax import fits, processes, runs, sweeps, tuning
 from qmind_jax.folders import new_folder
 from qmind_jax.names import unknown
-from qmind_jax.people.comparison import Comparison, Criterion
-from qmind_jax.people.ratings import TrustTrials, load_trust_trials
-from qmind_jax.people.ratings_fit import TrustFamily, held_out_errors
-from qmind_jax.people.trust_comparison import FIRST_RATING, LAST_RATING
+from qmind_jax.people.fitting.comparison import Comparison, Criterion
+from qmind_jax.people.ratings.comparison import FIRST_RATING, LAST_RATING
+from qmind_jax.people.ratings.fit import TrustFamily, held_out_errors
+from qmind_jax.people.ratings.trials import TrustTrials, load_trust_trials
 from qmind_jax.registry import REGISTRY
 from qmind_jax.sweep_specs import load_spec
 from qmind_jax.training.checkpoint import train_with_checkpoints

@@ -8,14 +8,14 @@ import jax
 import numpy as np
 
 import qmind_jax
-from qmind_jax.people.comparison import Comparison, Criterion, compare
+from qmind_jax.people.fitting.comparison import Comparison, Criterion, compare
 from qmind_jax.people.order import AnchoringOrder, BayesOrder, QuantumOrder, QuantumOrder4D, SaturatedOrder
 from qmind_jax.people.order_files import load_order_table
-from qmind_jax.people.ratings import load_trust_trials
-from qmind_jax.people.ratings_fit import TRUST_FAMILIES
+from qmind_jax.people.ratings.comparison import TrustComparison, compare_trust_families
+from qmind_jax.people.ratings.fit import TRUST_FAMILIES
+from qmind_jax.people.ratings.population_fit import TrustPopulationFit, fit_trust_population
+from qmind_jax.people.ratings.trials import load_trust_trials
 from qmind_jax.people.storage import save_people
-from qmind_jax.people.trust_comparison import TrustComparison, compare_trust_families
-from qmind_jax.people.trust_population_fit import TrustPopulationFit, fit_trust_population
 
 VERSION = 1
 THIRD = 3

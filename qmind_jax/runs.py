@@ -15,10 +15,10 @@ from qmind_jax.envs.trust_handover import TrustHandover
 from qmind_jax.evaluation.returns import evaluate
 from qmind_jax.names import unknown
 from qmind_jax.people.population import Person, as_population
-from qmind_jax.people.ratings import TrustTrials
-from qmind_jax.people.ratings_fit import TrustFamily, trust_population
+from qmind_jax.people.ratings.fit import TrustFamily, trust_population
+from qmind_jax.people.ratings.presets import PEOPLE_PRESETS, preset_people
+from qmind_jax.people.ratings.trials import TrustTrials
 from qmind_jax.people.storage import load_people, save_people
-from qmind_jax.people.trust_presets import PEOPLE_PRESETS, preset_people
 from qmind_jax.people.variation import vary_states
 from qmind_jax.policies.learned import LearnedPolicy
 from qmind_jax.policies.scripted import yardsticks

@@ -11,7 +11,7 @@ import numpy as np
 
 from qmind_jax.evaluation.sweep_grid import PEOPLE
 from qmind_jax.names import unknown
-from qmind_jax.people.ratings_fit import TrustFamily
+from qmind_jax.people.ratings.fit import TrustFamily
 from qmind_jax.registry import REGISTRY
 
 _RANGE = {"from", "to", "number"}

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.stats
 
-from qmind_jax.people.likelihoods import AnswerLikelihood
+from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood
 
 
 def answers_of(truth, conditions, key, design=None):

@@ -20,9 +20,9 @@ from qmind_jax import cli, fits, runs
 from qmind_jax.envs import TrustHandoverParams
 from qmind_jax.folders import new_folder
 from qmind_jax.people import BetaTrust, MarkovTrust, ProjectiveAnswers, TrustQubit, mix
-from qmind_jax.people.ratings_preset import TRUST_PARAMETERS
+from qmind_jax.people.ratings.least_squares_preset import TRUST_PARAMETERS
+from qmind_jax.people.ratings.presets import PEOPLE_PRESETS, preset_people
 from qmind_jax.people.storage import load_people, save_people
-from qmind_jax.people.trust_presets import PEOPLE_PRESETS, preset_people
 from qmind_jax.registry import REGISTRY
 from qmind_jax.training import PPOConfig
 from qmind_jax.training.presets import PRESETS

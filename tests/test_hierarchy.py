@@ -7,11 +7,11 @@ import pytest
 from simulated import answers_of, rated, uniformity
 
 from qmind_jax.people import BayesOrder, BetaTrust, MarkovTrust, QuantumOrder, TrustTrials
-from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.hierarchy import fit_hierarchy, likelihood_of, sample_hierarchy
-from qmind_jax.people.hyperprior import Hyperprior, correlation_factor
-from qmind_jax.people.likelihoods import AnswerLikelihood
-from qmind_jax.people.sampling import sample_people
+from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.posteriors.hierarchy import fit_hierarchy, likelihood_of, sample_hierarchy
+from qmind_jax.people.posteriors.hyperprior import Hyperprior, correlation_factor
+from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood
+from qmind_jax.people.posteriors.sampling import sample_people
 
 KEY = jax.random.key(0)
 

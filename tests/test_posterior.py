@@ -16,12 +16,12 @@ from qmind_jax.people import (
     QuantumOrder,
     QuantumOrder4D,
     TrustQubit,
-    resample_move,
 )
-from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.likelihoods import AnswerLikelihood, RatingLikelihood
-from qmind_jax.people.posterior import absorb, start, update, update_rating
-from qmind_jax.people.sampling import sample_people
+from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.posteriors import resample_move
+from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood, RatingLikelihood
+from qmind_jax.people.posteriors.posterior import absorb, start, update, update_rating
+from qmind_jax.people.posteriors.sampling import sample_people
 
 KEY = jax.random.key(0)
 COVARIANCE = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, -0.2], [0.0, -0.2, 0.8]])

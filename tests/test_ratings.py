@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit
-from qmind_jax.people.ratings import COLUMNS, RatingsError, load_trust_trials
-from qmind_jax.people.ratings_fit import (
+from qmind_jax.people.ratings.fit import (
     fit_trust_family,
     held_out_errors,
     predict_trust,
     trust_population,
 )
-from qmind_jax.people.ratings_preset import FIRST_RATING_BETA, TRUST_PARAMETERS
+from qmind_jax.people.ratings.least_squares_preset import FIRST_RATING_BETA, TRUST_PARAMETERS
+from qmind_jax.people.ratings.trials import COLUMNS, RatingsError, load_trust_trials
 from qmind_jax.people.trust import p_trust
 
 REAL_FILE = "QMIND_JAX_TRUST_RATINGS"

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit
-from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.ratings import TrustTrials, load_trust_trials
-from qmind_jax.people.ratings_fit import TRUST_FAMILIES, held_out_errors
-from qmind_jax.people.trust_comparison import FIRST_RATING, LAST_RATING, compare_trust_families
-from qmind_jax.people.trust_distribution import TrustDistribution
-from qmind_jax.people.trust_estimates import estimate_people, predict_next, rated_courses, trust_course
-from qmind_jax.people.trust_population_fit import fit_trust_population
-from qmind_jax.people.trust_presets import PEOPLE_PRESETS, preset_distribution, preset_people
+from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.ratings.comparison import FIRST_RATING, LAST_RATING, compare_trust_families
+from qmind_jax.people.ratings.distribution import TrustDistribution
+from qmind_jax.people.ratings.estimates import estimate_people, predict_next, rated_courses, trust_course
+from qmind_jax.people.ratings.fit import TRUST_FAMILIES, held_out_errors
+from qmind_jax.people.ratings.population_fit import fit_trust_population
+from qmind_jax.people.ratings.presets import PEOPLE_PRESETS, preset_distribution, preset_people
+from qmind_jax.people.ratings.trials import TrustTrials, load_trust_trials
 
 REAL_FILE = "QMIND_JAX_TRUST_RATINGS"
 FAMILIES = tuple(TRUST_FAMILIES)

@@ -24,7 +24,7 @@ def posterior_over_answers(
         axes: Where to draw.
         mean: Posterior mean before the first and after every answer, ``(answers + 1,)``.
         intervals: Lower and upper ends of credible intervals, ``(answers + 1,)`` each, by their probability;
-            see :meth:`~qmind_jax.people.particle_clouds.Posterior.interval`.
+            see :meth:`~qmind_jax.people.posteriors.particle_clouds.Posterior.interval`.
         name: Name of the parameter.
         truth: Its true value, if known.
         yes: Whether each answer was "yes", ``(answers,)``, to mark it.

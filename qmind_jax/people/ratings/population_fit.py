@@ -6,18 +6,18 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.ratings import TrustTrials
-from qmind_jax.people.ratings_fit import TrustFamily, check_trust_family, fit_trust_family
-from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
-from qmind_jax.people.trust_distribution import TrustDistribution
-from qmind_jax.people.trust_estimates import (
+from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.ratings.distribution import TrustDistribution
+from qmind_jax.people.ratings.estimates import (
     Estimates,
     RatedCourse,
     estimate,
     rated_courses,
     scattered_starts,
 )
+from qmind_jax.people.ratings.fit import TrustFamily, check_trust_family, fit_trust_family
+from qmind_jax.people.ratings.trials import TrustTrials
+from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
 
 _ROUNDS = 200
 _STEPS = 4

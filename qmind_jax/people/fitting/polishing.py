@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import scipy.optimize
 
+from qmind_jax.people.fitting.search import Data, Penalty, Problem
 from qmind_jax.people.predicting import SMALLEST_PROBABILITY
-from qmind_jax.people.search import Data, Penalty, Problem
 
 _FREE_END = 25.0
 """Log odds that are as good as the end of a range: less than 1e-10 of the range is beyond."""

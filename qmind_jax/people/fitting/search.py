@@ -1,8 +1,9 @@
 """The search for the person who explains data best, behind every fit; works in double precision.
 
-The objective is a mean per observation, so one learning rate suits data of any size. Adam runs from
-every start of every data set at once; :mod:`qmind_jax.people.polishing` takes the last steps of a single fit.
-People have few parameters: forward derivatives cost little and compile in half the time of backward ones.
+The objective is a mean per observation, so one learning rate suits data of any size. Adam runs from every
+start of every data set at once; :mod:`qmind_jax.people.fitting.polishing` takes the last steps of a
+single fit. People have few parameters: forward derivatives cost little and compile in half the time of
+backward ones.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from qmind_jax.people.counts import check_counts, check_values, numpy_generator
+from qmind_jax.people.fitting.counts import check_counts, check_values, numpy_generator
 from qmind_jax.people.parameters import ParametricPerson, as_label
 from qmind_jax.people.predicting import SMALLEST_PROBABILITY, Design, PredictingPerson
 
@@ -117,7 +118,7 @@ class Problem:
         return self.person(free).predict(dict(self.design))
 
     def check_data(self, data: Mapping[str, Any], *, people: bool = False) -> Data:
-        """The data as arrays; see :func:`qmind_jax.people.counts.check_counts`."""
+        """The data as arrays; see :func:`qmind_jax.people.fitting.counts.check_counts`."""
         shapes = jax.eval_shape(self.predict, jnp.zeros(len(self.names)))
         cells = {name: shape.shape[-1] for name, shape in shapes.items()}
         check = check_counts if self.loss == "multinomial" else check_values

@@ -3,7 +3,7 @@
 Source: the real-world part (100 participants, 10 trials each, ratings scaled to [0, 1]) of "A Hybrid Dataset
 for Studying Human Trust Dynamics in Sequential Human-Robot Collaboration" (2025, MIT licence, copyright
 (c) 2025 its authors). The ratings themselves are not part of this package;
-:func:`qmind_jax.people.ratings_fit.fit_trust_family` gives these numbers again from them.
+:func:`qmind_jax.people.ratings.fit.fit_trust_family` gives these numbers again from them.
 
 What the numbers can and cannot tell:
 
@@ -13,7 +13,7 @@ What the numbers can and cannot tell:
   models describe these people better than the qubit.**
 - Nobody varied whether the participants were asked, so that no effect of a question was measured: the
   collapse of the qubit and of the Markov chain is the model's, not the data's.
-- All people share the parameters. How they differ is in :mod:`qmind_jax.people.trust_presets`.
+- All people share the parameters. How they differ is in :mod:`qmind_jax.people.ratings.presets`.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,11 @@
 """A whole population and each of its people, fitted jointly: NUTS on a hierarchical model.
 
 People are draws from a Gaussian population on the free scale, whose mean, spread and correlations are
-unknown; what each person said has the likelihood of :mod:`qmind_jax.people.likelihoods`. The sampler is NUTS
-with window adaptation, of blackjax. It works on one of two forms of the posterior (Papaspiliopoulos, Roberts
-& Sköld 2007): on people themselves ("centred"), which suits people who say much, or on their standardised
-distances from the mean ("non-centred"), which has no funnel where people say little.
+unknown; what each person said has the likelihood of :mod:`qmind_jax.people.posteriors.likelihoods`. The
+sampler is NUTS with window adaptation, of blackjax. It works on one of two forms of the posterior
+(Papaspiliopoulos, Roberts & Sköld 2007): on people themselves ("centred"), which suits people who say
+much, or on their standardised distances from the mean ("non-centred"), which has no funnel where people
+say little.
 """
 
 import dataclasses
@@ -20,13 +21,13 @@ from blackjax.adaptation.base import get_filter_adapt_info_fn
 from blackjax.diagnostics import ess_bulk, rhat
 from flax import struct
 
-from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.hyperprior import Hyperprior, Spread
-from qmind_jax.people.intervals import tails
-from qmind_jax.people.likelihoods import AnswerLikelihood, Likelihood, RatingLikelihood
+from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
+from qmind_jax.people.posteriors.hyperprior import Hyperprior, Spread
+from qmind_jax.people.posteriors.intervals import tails
+from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood, Likelihood, RatingLikelihood
 from qmind_jax.people.predicting import Design
-from qmind_jax.people.ratings import TrustTrials
+from qmind_jax.people.ratings.trials import TrustTrials
 
 _TARGET_ACCEPTANCE = 0.9
 """Above blackjax's 0.8: hierarchies need smaller steps than most posteriors."""

@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from qmind_jax.people.fitting import STEPS, check_effort, describe, structures
+from qmind_jax.people.fitting.fit import STEPS, check_effort, describe, structures
+from qmind_jax.people.fitting.search import Loss, search
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design
-from qmind_jax.people.search import Loss, search
 
 RESTARTS = 16
 """Starts per person: fewer than for a single fit, as a group has many people."""

@@ -13,8 +13,8 @@ import optax
 
 from qmind_jax.names import unknown
 from qmind_jax.people.population import check_range
-from qmind_jax.people.ratings import TrustTrials
-from qmind_jax.people.ratings_preset import FIRST_RATING_BETA, TRUST_PARAMETERS
+from qmind_jax.people.ratings.least_squares_preset import FIRST_RATING_BETA, TRUST_PARAMETERS
+from qmind_jax.people.ratings.trials import TrustTrials
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustingPerson, TrustQubit, trust_after
 
 TrustFamily = Literal["qubit", "markov", "beta"]
@@ -206,10 +206,10 @@ def trust_population(
     """People whose trust moves as real people rated it.
 
     All share the fitted parameters and differ in their initial trust. Without ``trials`` the numbers are
-    those of :mod:`qmind_jax.people.ratings_preset`, from 100 people who worked with a real robot. There,
-    both classical families predict held-out people better than the qubit (root mean squared error .094
-    and .096 against .113), and nobody varied whether people were asked: what a question does to the
-    trust of these people is the model's claim, not the data's.
+    those of :mod:`qmind_jax.people.ratings.least_squares_preset`, from 100 people who worked with a real
+    robot. There, both classical families predict held-out people better than the qubit (root mean squared
+    error .094 and .096 against .113), and nobody varied whether people were asked: what a question does
+    to the trust of these people is the model's claim, not the data's.
 
     Args:
         key: JAX random key.

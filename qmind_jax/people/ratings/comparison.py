@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qmind_jax.people.ratings import TrustTrials
-from qmind_jax.people.ratings_fit import TRUST_FAMILIES, fit_trust_family, predict_trust
-from qmind_jax.people.trust_estimates import predict_next
-from qmind_jax.people.trust_population_fit import fit_trust_population
+from qmind_jax.people.ratings.estimates import predict_next
+from qmind_jax.people.ratings.fit import TRUST_FAMILIES, fit_trust_family, predict_trust
+from qmind_jax.people.ratings.population_fit import fit_trust_population
+from qmind_jax.people.ratings.trials import TrustTrials
 
 FIRST_RATING, LAST_RATING = "first rating", "last rating"
 """Names of the predictions without a model: trust never changes, and it stays as it was rated last."""

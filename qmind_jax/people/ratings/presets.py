@@ -1,10 +1,10 @@
 """Populations by name: how 100 people who worked with a real robot differ in their trust.
 
-Fitted by :func:`~qmind_jax.people.trust_population_fit.fit_trust_population` to the ratings named in
-:mod:`qmind_jax.people.ratings_preset`, which says what they can and cannot tell. The log evidence of the
-families on them is 1294.3 for Markov, 1292.4 for Beta and 1280.2 for the qubit, which has one parameter more:
-**the classical families win here too**. Root mean squared error of a rating from the third on, for
-participants who were left out of the fit:
+Fitted by :func:`~qmind_jax.people.ratings.population_fit.fit_trust_population` to the ratings named in
+:mod:`qmind_jax.people.ratings.least_squares_preset`, which says what they can and cannot tell. The log
+evidence of the families on them is 1294.3 for Markov, 1292.4 for Beta and 1280.2 for the qubit, which has
+one parameter more: **the classical families win here too**. Root mean squared error of a rating from the
+third on, for participants who were left out of the fit:
 
 ========================  =====  ======  =====  ==============
 known of the participant  Beta   Markov  qubit  without a model
@@ -21,8 +21,8 @@ from typing import Any
 import jax
 
 from qmind_jax.names import unknown
+from qmind_jax.people.ratings.distribution import TrustDistribution
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
-from qmind_jax.people.trust_distribution import TrustDistribution
 
 PEOPLE_PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {

@@ -1,8 +1,8 @@
 """What is known of single people, updated answer by answer: sequential Monte Carlo for many at once.
 
-Every person is a cloud of weighted particles on the free scale; :mod:`qmind_jax.people.resample_move` says
-how an answer changes it. The functions are pure and the shapes fixed: ``update`` works under ``jit`` and in a
-``scan`` over answers.
+Every person is a cloud of weighted particles on the free scale;
+:mod:`qmind_jax.people.posteriors.resample_move` says how an answer changes it. The functions are pure and
+the shapes fixed: ``update`` works under ``jit`` and in a ``scan`` over answers.
 """
 
 from typing import Any
@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.gaussian_prior import GaussianPrior
-from qmind_jax.people.likelihoods import AnswerLikelihood, Likelihood, RatingLikelihood
-from qmind_jax.people.particle_clouds import Posterior
-from qmind_jax.people.resample_move import let_in_news
+from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood, Likelihood, RatingLikelihood
+from qmind_jax.people.posteriors.particle_clouds import Posterior
+from qmind_jax.people.posteriors.resample_move import let_in_news
 
 
 def start(

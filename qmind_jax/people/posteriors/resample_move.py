@@ -15,7 +15,7 @@ from blackjax.smc.ess import log_ess
 from blackjax.smc.resampling import systematic
 
 from qmind_jax import noise
-from qmind_jax.people.particle_clouds import Posterior
+from qmind_jax.people.posteriors.particle_clouds import Posterior
 
 _GROUP = 64
 """People who are resampled and moved together: enough to fill vectors, few enough to waste little."""

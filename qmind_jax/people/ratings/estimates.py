@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.gaussian_prior import GaussianPrior
+from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
-from qmind_jax.people.ratings import TrustTrials
+from qmind_jax.people.ratings.distribution import TrustDistribution
+from qmind_jax.people.ratings.trials import TrustTrials
 from qmind_jax.people.trust import p_trust, trust_after
-from qmind_jax.people.trust_distribution import TrustDistribution
 
 _STEPS = 30
 """Steps from each start to a person's estimate; most people need fewer than ten."""

@@ -1,0 +1,1 @@
+"""People fitted to ratings of trust, and predictions of the next rating."""
