@@ -30,9 +30,9 @@ from qmind_jax.people import (
     simulate_counts,
     stack,
 )
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
 from qmind_jax.people.fitting.polishing import polish, surroundings
 from qmind_jax.people.fitting.search import Problem
+from qmind_jax.people.gaussian_prior import GaussianPrior
 
 KEY = jax.random.key(0)
 COUNTS = order_table("clinton_gore")

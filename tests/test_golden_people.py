@@ -28,7 +28,7 @@ from qmind_jax.people import (
     stack,
 )
 from qmind_jax.people.data import ORDER_TABLES
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import Parameter
 
 ORDER = {

@@ -7,7 +7,7 @@ import pytest
 from simulated import answers_of, rated, uniformity
 
 from qmind_jax.people import BayesOrder, BetaTrust, MarkovTrust, QuantumOrder, TrustTrials
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.posteriors.hierarchy import fit_hierarchy, likelihood_of, sample_hierarchy
 from qmind_jax.people.posteriors.hyperprior import Hyperprior, correlation_factor
 from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood

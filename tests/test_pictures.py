@@ -16,7 +16,7 @@ from qmind_jax import plots, sweeps
 from qmind_jax.envs.trust_handover import ACTION_NAMES
 from qmind_jax.evaluation import evaluate, optima, reliability_curve, stated_beliefs, sweep
 from qmind_jax.people import MarkovTrust, default_domain, handover_population
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood
 from qmind_jax.people.posteriors.posterior import start, update
 from qmind_jax.plots.checks import array_of

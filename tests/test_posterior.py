@@ -17,7 +17,7 @@ from qmind_jax.people import (
     QuantumOrder4D,
     TrustQubit,
 )
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.posteriors import resample_move
 from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood, RatingLikelihood
 from qmind_jax.people.posteriors.posterior import absorb, start, update, update_rating

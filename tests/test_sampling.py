@@ -19,7 +19,7 @@ from qmind_jax.people import (
     TrustQubit,
     default_domain,
 )
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.posteriors.sampling import sample_people, split
 from qmind_jax.people.variation import vary_states
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qmind_jax.people import BetaTrust, MarkovTrust, TrustQubit
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.ratings.comparison import FIRST_RATING, LAST_RATING, compare_trust_families
 from qmind_jax.people.ratings.distribution import TrustDistribution
 from qmind_jax.people.ratings.estimates import estimate_people, predict_next, rated_courses, trust_course

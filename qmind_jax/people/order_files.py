@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from qmind_jax.people.fitting.counts import check_counts
+from qmind_jax.people.counts import check_counts
 
 _EXPECTED = 'an object such as {"AB": [yes-yes, yes-no, no-yes, no-no], "BA": [...]}'
 

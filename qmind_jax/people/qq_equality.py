@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.fitting.counts import check_counts
+from qmind_jax.people.counts import check_counts
 
 Table = Mapping[str, jax.Array]
 

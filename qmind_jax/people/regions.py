@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from qmind_jax.names import unknown
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.population import Person
 

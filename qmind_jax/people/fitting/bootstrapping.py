@@ -6,11 +6,11 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from qmind_jax.people.fitting.counts import draw_counts, numpy_generator
-from qmind_jax.people.fitting.fit import STEPS, Fit, check_effort
+from qmind_jax.people.counts import draw_counts, numpy_generator
+from qmind_jax.people.fitting.maximum_likelihood import STEPS, Fit, check_effort
 from qmind_jax.people.fitting.search import Problem, search
+from qmind_jax.people.intervals import tails
 from qmind_jax.people.parameters import ParametricPerson
-from qmind_jax.people.posteriors.intervals import tails
 
 RESTARTS = 4
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from qmind_jax.people.fitting.counts import simulate_counts
-from qmind_jax.people.fitting.fit import Fit, check_effort, describe, fit
+from qmind_jax.people.counts import simulate_counts
 from qmind_jax.people.fitting.individuals import fit_individuals
+from qmind_jax.people.fitting.maximum_likelihood import Fit, check_effort, describe, fit
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design, PredictingPerson
 
@@ -67,7 +67,7 @@ def compare(
 
     Args:
         candidates: Families, or pairs of a family and its options.
-        data: Observations by condition, as for :func:`qmind_jax.people.fitting.fit.fit`.
+        data: Observations by condition, as for :func:`qmind_jax.people.fitting.maximum_likelihood.fit`.
         design: Conditions by name; the default design of each family if None.
         key: JAX random key of the starts.
         criterion: ``"aic"`` or ``"bic"``.

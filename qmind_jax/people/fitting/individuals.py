@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from qmind_jax.people.fitting.fit import STEPS, check_effort, describe, structures
+from qmind_jax.people.fitting.maximum_likelihood import STEPS, check_effort, describe, structures
 from qmind_jax.people.fitting.search import Loss, search
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from qmind_jax.people.fitting.counts import check_counts, check_values, numpy_generator
+from qmind_jax.people.counts import check_counts, check_values, numpy_generator
 from qmind_jax.people.parameters import ParametricPerson, as_label
 from qmind_jax.people.predicting import SMALLEST_PROBABILITY, Design, PredictingPerson
 
@@ -118,7 +118,7 @@ class Problem:
         return self.person(free).predict(dict(self.design))
 
     def check_data(self, data: Mapping[str, Any], *, people: bool = False) -> Data:
-        """The data as arrays; see :func:`qmind_jax.people.fitting.counts.check_counts`."""
+        """The data as arrays; see :func:`qmind_jax.people.counts.check_counts`."""
         shapes = jax.eval_shape(self.predict, jnp.zeros(len(self.names)))
         cells = {name: shape.shape[-1] for name, shape in shapes.items()}
         check = check_counts if self.loss == "multinomial" else check_values

@@ -21,10 +21,10 @@ from blackjax.adaptation.base import get_filter_adapt_info_fn
 from blackjax.diagnostics import ess_bulk, rhat
 from flax import struct
 
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
+from qmind_jax.people.intervals import tails
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.posteriors.hyperprior import Hyperprior, Spread
-from qmind_jax.people.posteriors.intervals import tails
 from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood, Likelihood, RatingLikelihood
 from qmind_jax.people.predicting import Design
 from qmind_jax.people.ratings.trials import TrustTrials

@@ -13,7 +13,7 @@ import numpy as np
 from flax import struct
 
 from qmind_jax.names import unknown
-from qmind_jax.people.fitting.counts import check_whole
+from qmind_jax.people.counts import check_whole
 from qmind_jax.people.population import Person, check_range
 from qmind_jax.people.predicting import SMALLEST_PROBABILITY, Design, PredictingPerson
 from qmind_jax.people.ratings.trials import TrustTrials

@@ -8,9 +8,9 @@ import numpy as np
 from blackjax.smc.ess import log_ess
 from flax import struct
 
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
+from qmind_jax.people.intervals import tails
 from qmind_jax.people.parameters import ParametricPerson
-from qmind_jax.people.posteriors.intervals import tails
 from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood, Likelihood
 
 

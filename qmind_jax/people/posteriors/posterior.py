@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.posteriors.likelihoods import AnswerLikelihood, Likelihood, RatingLikelihood
 from qmind_jax.people.posteriors.particle_clouds import Posterior
 from qmind_jax.people.posteriors.resample_move import let_in_news

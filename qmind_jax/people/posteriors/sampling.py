@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import jax
 import numpy as np
 
-from qmind_jax.people.fitting.fit import Fit
+from qmind_jax.people.fitting.maximum_likelihood import Fit
 from qmind_jax.people.population import Person, as_population
 
 

@@ -6,7 +6,7 @@ from typing import Self
 import jax
 import numpy as np
 
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.ratings.fit import TRUST_FAMILIES, TrustFamily, check_trust_family
 from qmind_jax.people.trust import BetaTrust, MarkovTrust, TrustQubit
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.ratings.distribution import TrustDistribution
 from qmind_jax.people.ratings.trials import TrustTrials

@@ -6,7 +6,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.ratings.distribution import TrustDistribution
 from qmind_jax.people.ratings.estimates import (
     Estimates,

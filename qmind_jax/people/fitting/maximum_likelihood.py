@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from qmind_jax.people.fitting.gaussian_prior import GaussianPrior
 from qmind_jax.people.fitting.polishing import polish, surroundings
 from qmind_jax.people.fitting.search import Data, Loss, Penalty, Problem, search
+from qmind_jax.people.gaussian_prior import GaussianPrior
 from qmind_jax.people.parameters import ParametricPerson
 from qmind_jax.people.predicting import Design
 
