@@ -111,7 +111,7 @@ def test_ranges_are_written_as_texts():
         (["--params", "fail_cots=3"], "Did you mean 'fail_cost'?"),
         (["--ppo", "learning_rat=3"], "Did you mean 'learning_rate'?"),
         (["--members", "2", "--rounds", "3"], "members must be at least eta ** (rounds - 1) = 4, got 2"),
-        (["--episodes", "1"], "episodes must be at least 2, got 1"),
+        (["--episodes", "1"], "episodes must be an integer of at least 2, got 1"),
     ],
 )
 def test_a_mistake_ends_in_one_line_and_leaves_no_folder(run_cli, tmp_path, arguments, message):
