@@ -29,6 +29,7 @@ from qmind_jax.training.config import PPOConfig
 from qmind_jax.training.halving import successive_halving
 from qmind_jax.training.presets import PEOPLE_PRESET, PRESETS
 from qmind_jax.training.progress import TrainingProgress
+from qmind_jax.training.search_space import check_space
 from qmind_jax.training.sharding import replicate, widest_mesh
 
 console = Console()
@@ -249,6 +250,7 @@ def tune(
     env, env_params = runs.task(env_id, population, overrides)
     preset = PRESETS[env_id] if len(population) == 1 else PEOPLE_PRESET
     config = configure(preset, network, steps, parse_assignments("hyper-parameter", ppo))
+    check_space(ranges, config)
     console.print(
         f"[bold]{env_id}[/]: {members} combinations of {', '.join(ranges)}, {seeds} agents "
         f"({config.network}) each, on {len(population)} simulated people ({type(population).__name__})"

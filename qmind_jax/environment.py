@@ -18,7 +18,7 @@ from gymnax.environments import environment as gymnax_environment
 from gymnax.environments import spaces
 
 from qmind_jax.entries import select
-from qmind_jax.noise import once
+from qmind_jax.noise import is_single, once
 
 State = TypeVar("State")
 Params = TypeVar("Params")
@@ -133,7 +133,14 @@ class Environment(gymnax_environment.Environment[State, Params], abc.ABC, Generi
             Observation, state, reward, terminated, truncated and info. After an end the observation
             and the state are those of the next episode, and ``info["final_observation"]`` (always
             present) is the last observation of the old one.
+
+        Raises:
+            ValueError: If the action is no scalar.
         """
+        if jnp.ndim(action):
+            raise ValueError(
+                f"action must be a scalar, got shape {jnp.shape(action)}; step_batch steps many lanes at once"
+            )
         params = self.default_params if params is None else params
         noise = jax.tree.map(once, self.sample_noise(key))
         return self._step(noise, state, action, params)
@@ -167,8 +174,19 @@ class Environment(gymnax_environment.Environment[State, Params], abc.ABC, Generi
 
         Returns:
             As :meth:`step`, everything with an axis of lanes.
+
+        Raises:
+            ValueError: If there is not one key, or not one action for every lane.
         """
         axis = -1 if lanes_last else 0
+        if not is_single(key):
+            raise ValueError(f"key must be one random key for all lanes, got an array of shape {key.shape}")
+        lanes = {jnp.shape(leaf)[axis] if jnp.ndim(leaf) else None for leaf in jax.tree.leaves(state)}
+        if jnp.ndim(action) != 1 or lanes - {jnp.shape(action)[0]}:
+            raise ValueError(
+                f"action must have shape (lanes,) with as many lanes as the state has, got "
+                f"{jnp.shape(action)}"
+            )
         noise = self.sample_noise(key, jnp.shape(action))
         noise, action = jax.tree.map(once, (noise, jnp.asarray(action)))
         step = jax.vmap(self._step, in_axes=(0, axis, 0, None), out_axes=axis)

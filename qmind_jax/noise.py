@@ -73,6 +73,11 @@ def threefry_block(
     return high, low
 
 
+def is_single(key: jax.Array) -> bool:
+    """Whether this is one key, typed or raw, rather than an array of them."""
+    return key.ndim == (0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1)
+
+
 def is_threefry(key: jax.Array) -> bool:
     """Whether ``key``, typed or raw, belongs to JAX's default Threefry generator."""
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 
 import jax
 import jax.numpy as jnp
@@ -765,3 +766,34 @@ def test_one_person_instead_of_a_population_is_refused_by_check_params():
         Clarification().check_params(ClarificationParams(people=default_domain()))
     assert len(make("Clarification-v0", people=default_domain())[1].people) == 1
     assert len(as_population(default_domain())) == 1
+
+
+# --- shapes that do not fit -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", ["Clarification-v0", "TrustHandover-v0"])
+def test_step_wants_one_action_and_points_to_step_batch(env_id):
+    env, params = make(env_id)
+    _, state = env.reset_batch(jax.random.key(0), params, 16)
+    with pytest.raises(
+        ValueError, match=r"action must be a scalar, got shape \(16,\); step_batch steps many"
+    ):
+        env.step(jax.random.key(1), state, jnp.zeros(16, int), params)
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (16, 1)])
+@pytest.mark.parametrize("lanes_last", [False, True])
+def test_step_batch_wants_one_action_for_every_lane(shape, lanes_last):
+    env, params = make("TrustHandover-v0")
+    _, state = env.reset_batch(jax.random.key(0), params, 16)
+    message = f"action must have shape (lanes,) with as many lanes as the state has, got {shape}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        env.step_batch(jax.random.key(1), state, jnp.zeros(shape, int), params, lanes_last=lanes_last)
+
+
+@pytest.mark.parametrize("make_key", [jax.random.key, jax.random.PRNGKey])
+def test_step_batch_wants_one_key(make_key):
+    env, params = make("TrustHandover-v0")
+    _, state = env.reset_batch(make_key(0), params, 16)
+    with pytest.raises(ValueError, match="key must be one random key for all lanes, got an array of shape"):
+        env.step_batch(jax.random.split(make_key(1), 16), state, jnp.zeros(16, int), params)

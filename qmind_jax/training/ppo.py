@@ -17,6 +17,7 @@ from jax import lax
 from jax.sharding import Mesh
 
 from qmind_jax.environment import Environment
+from qmind_jax.noise import is_single
 from qmind_jax.policies.learned import LearnedPolicy
 from qmind_jax.policies.networks import ActorCritic
 from qmind_jax.training.config import PPOConfig
@@ -156,7 +157,7 @@ def _start(
             update=jnp.int32(0),
         )
 
-    return one_seed(key) if _is_single(key) else jax.vmap(one_seed)(key)
+    return one_seed(key) if is_single(key) else jax.vmap(one_seed)(key)
 
 
 def start_on(mesh: Mesh, key: jax.Array, env: Environment, params: Any, config: PPOConfig) -> Runner:
@@ -374,8 +375,3 @@ def _optimiser(config: PPOConfig, hyper_parameters: HyperParameters) -> optax.Gr
             optax.adam(optax.linear_schedule(rate, 0.0, steps) if config.anneal else rate, eps=1e-5),
         )
     )
-
-
-def _is_single(key: jax.Array) -> bool:
-    """Whether this is one key (typed, or raw words) rather than an array of them."""
-    return key.ndim == (0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1)
