@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import re
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from qmind_jax import noise as random
 from qmind_jax.environment import Environment, Transition
 from qmind_jax.envs import Clarification, ClarificationParams, TrustHandover
+from qmind_jax.envs.checks import check_cost
 from qmind_jax.people import (
     BetaTrust,
     IndependentAnswers,
@@ -766,6 +768,14 @@ def test_one_person_instead_of_a_population_is_refused_by_check_params():
         Clarification().check_params(ClarificationParams(people=default_domain()))
     assert len(make("Clarification-v0", people=default_domain())[1].people) == 1
     assert len(as_population(default_domain())) == 1
+
+
+def test_costs_of_single_precision_are_checked_in_double_without_a_warning():
+    with jax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_cost("ask_cost", np.float32(0.5))
+        with pytest.raises(ValueError, match="ask_cost must be a finite real number"):
+            check_cost("ask_cost", np.float32(np.inf))
 
 
 # --- shapes that do not fit -------------------------------------------------------------------------

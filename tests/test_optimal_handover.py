@@ -336,6 +336,19 @@ def test_both_precisions_work_in_one_process():
         np.testing.assert_allclose(value, -0.558942, atol=2e-6)
 
 
+def test_also_people_who_hardly_learn_to_trust_are_solved_to_the_tolerance():
+    # The largest errors among 4,096 Markov people, where eight hand-overs in a row were too few to follow.
+    people = MarkovTrust(
+        p0=jnp.array([0.8769116, 0.862231, 0.8055989]),
+        up=jnp.array([0.10085936, 0.11594329, 0.10088382]),
+        down=jnp.array([0.21868287, 0.50156683, 0.52663517]),
+    )
+    optimum = handover_optimum(people, params_for(people))
+    assert np.all(optimum.error < 1e-4)
+    # With fourteen, in double precision.
+    np.testing.assert_allclose(optimum.value, [15.45971649, 15.09710567, 13.69829279], atol=1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_thousands_of_people_take_less_than_a_minute(family):

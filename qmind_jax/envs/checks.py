@@ -27,7 +27,7 @@ def check_cost(name: str, value: Any) -> None:
     array = _number(value)
     real = np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)
     limit = float(jnp.finfo(jnp.result_type(float)).max)
-    if not real or not np.all(np.abs(array) <= limit):
+    if not real or not np.all(np.abs(array.astype(np.float64)) <= limit):
         raise ValueError(f"{name} must be a finite real number of size at most {limit:.3g}, got {value!r}")
 
 

@@ -16,7 +16,8 @@ class Resolution:
         rings: Rings of the mesh on the Bloch disc, at least 2.
         sectors: Its sectors, even.
         cells: Cells of the mesh on [0, 1] (Markov trust), at least 2.
-        hand_overs: Hand-overs in a row whose outcomes are followed exactly, after the start or an answer.
+        hand_overs: Hand-overs in a row whose outcomes are followed exactly, after the start or an answer; two
+            more for Markov trust, which a wait does not change, so that they cost little.
         hand_overs_after_wait: The same after waiting at the start.
         waits: Waits among these hand-overs that are followed exactly.
     """
@@ -54,10 +55,10 @@ def layout_for(family: type[TrustingPerson], n_steps: int, resolution: Resolutio
     """
     if issubclass(family, BetaTrust):
         return CountLayout(n_steps)
-    depth = min(resolution.hand_overs, n_steps - 1)
     if issubclass(family, MarkovTrust):
-        return MeshLayout(IntervalMesh(resolution.cells), depth)
+        return MeshLayout(IntervalMesh(resolution.cells), min(resolution.hand_overs + 2, n_steps - 1))
     if issubclass(family, TrustQubit):
+        depth = min(resolution.hand_overs, n_steps - 1)
         mesh = DiscMesh(resolution.rings, resolution.sectors)
         depth_after_wait = min(resolution.hand_overs_after_wait, depth)
         return MeshLayout(mesh, depth, Waits(n_steps - 1, depth_after_wait, resolution.waits))
