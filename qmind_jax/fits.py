@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 import qmind_jax
+from qmind_jax.folders import check_new
 from qmind_jax.people.fitting.comparison import Comparison, Criterion, compare
 from qmind_jax.people.order import AnchoringOrder, BayesOrder, QuantumOrder, QuantumOrder4D, SaturatedOrder
 from qmind_jax.people.order_files import load_order_table
@@ -47,12 +48,6 @@ class TrustFits(NamedTuple):
         """The family that predicts left-out participants best, their ratings so far known."""
         errors = {name: self.comparison.error(self.comparison.personal[name]) for name in self.fits}
         return min(errors, key=errors.get)
-
-
-def check_new(folder: pathlib.Path) -> None:
-    """Raise ``FileExistsError`` if the folder exists; nothing is ever overwritten."""
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists already; choose another --out")
 
 
 def fit_trust(path: pathlib.Path) -> TrustFits:

@@ -8,6 +8,7 @@ os.environ.setdefault("NPROC", "1")
 
 import dataclasses
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,32 @@ def compilations() -> Iterator[list[float]]:
     jax.monitoring.register_event_duration_secs_listener(listen)
     yield seen
     jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.fixture
+def run_cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command in this process: exit code, standard output, standard error."""
+    from rich.console import Console
+
+    from qmind_jax import cli
+    from qmind_jax.commands import output
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(output, "console", Console(width=80))
+    monkeypatch.setattr(cli, "_keep_compilations", lambda: None)
+
+    def run(*arguments: Any) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["qmind_jax", *map(str, arguments)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        return code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

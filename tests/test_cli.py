@@ -17,11 +17,14 @@ import pytest
 from rich.console import Console
 
 from qmind_jax import cli, fits, runs
+from qmind_jax.commands import output, train
+from qmind_jax.commands.arguments import configure, make_people, parse_assignments
 from qmind_jax.envs import TrustHandoverParams
 from qmind_jax.folders import new_folder
 from qmind_jax.people import BetaTrust, MarkovTrust, ProjectiveAnswers, TrustQubit, mix
 from qmind_jax.people.ratings.least_squares_preset import TRUST_PARAMETERS
 from qmind_jax.people.ratings.presets import PEOPLE_PRESETS, preset_people
+from qmind_jax.people.ratings.trials import load_trust_trials
 from qmind_jax.people.storage import load_people, save_people
 from qmind_jax.registry import REGISTRY
 from qmind_jax.training import PPOConfig
@@ -111,25 +114,6 @@ def finished(surroundings, stopped):
     )
     assert done.returncode == 0, done.stderr
     return folder, done
-
-
-@pytest.fixture
-def run_cli(monkeypatch, capsys):
-    """Runs a command in this process: exit code, standard output, standard error."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(cli, "console", Console(width=80))
-    monkeypatch.setattr(cli, "_keep_compilations", lambda: None)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", command(*arguments)[2:])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_ctrl_c_stops_the_training_and_says_how_to_go_on(stopped):
@@ -357,7 +341,7 @@ def test_ctrl_c_during_the_evaluation_says_how_to_go_on_too(run_cli, tmp_path, m
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "train_with_checkpoints", lambda *args, **kwargs: SimpleNamespace(policy=None))
+    monkeypatch.setattr(train, "train_with_checkpoints", lambda *args, **kwargs: SimpleNamespace(policy=None))
     monkeypatch.setattr(runs, "compare", stop)
     code, out, _ = run_cli("train", "TrustHandover-v0", "--people", "published", "--out", tmp_path / "run")
     assert code == 130
@@ -387,10 +371,10 @@ def ratings(path, change=None):
 
 
 def test_ratings_make_people_and_a_table_of_how_well_each_family_predicts(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(cli, "console", Console(width=80))
+    monkeypatch.setattr(output, "console", Console(width=80))
     # Longer than a line: it must not be broken.
     path = ratings(tmp_path / ("a folder with a long name " * 4).strip() / "ratings [v2].csv")
-    people = cli.make_people("TrustHandover-v0", str(path), 50, "markov", jax.random.key(0))
+    people = make_people("TrustHandover-v0", str(path), 50, "markov", jax.random.key(0))
     assert isinstance(people, MarkovTrust)
     assert len(people) == 50
     np.testing.assert_allclose(people.up, 0.3, atol=0.02)
@@ -648,9 +632,7 @@ def test_people_who_do_not_fit_the_environment_are_refused(run_cli, tmp_path):
     assert "people must be one of IndependentAnswers, ProjectiveAnswers; got MarkovTrust" in err
     path = ratings(tmp_path / "ratings.csv")
     with pytest.raises(ValueError, match="ratings of trust do not say how people answer"):
-        runs.population(
-            "Clarification-v0", str(path), 5, "qubit", jax.random.key(0), cli.load_trust_trials(path)
-        )
+        runs.population("Clarification-v0", str(path), 5, "qubit", jax.random.key(0), load_trust_trials(path))
     assert not (tmp_path / "new").exists()
 
 
@@ -658,22 +640,22 @@ def test_people_who_do_not_fit_the_environment_are_refused(run_cli, tmp_path):
 
 
 def test_assignments_are_numbers_truth_values_or_words():
-    parsed = cli.parse_assignments("x", ("a=1", "b=-2.5", "c=1e-3", "d=true", "e=False", "f=gru", "g=a=b"))
+    parsed = parse_assignments("x", ("a=1", "b=-2.5", "c=1e-3", "d=true", "e=False", "f=gru", "g=a=b"))
     assert parsed == {"a": 1, "b": -2.5, "c": 0.001, "d": True, "e": False, "f": "gru", "g": "a=b"}
     assert [type(parsed[name]) for name in "abcd"] == [int, float, float, bool]
-    assert cli.parse_assignments("x", ()) == {}
+    assert parse_assignments("x", ()) == {}
 
 
 @pytest.mark.parametrize("text", ["", "a", "=1", "a="])
 def test_what_is_no_assignment_is_refused(text):
     with pytest.raises(ValueError, match=re.escape(f"a parameter must be written name=value, got {text!r}")):
-        cli.parse_assignments("parameter", (text,))
+        parse_assignments("parameter", (text,))
 
 
 def test_a_configuration_is_the_preset_with_changes():
     preset = PRESETS["TrustHandover-v0"]
-    assert cli.configure(preset, None, None, {}).network == preset.network
-    changed = cli.configure(preset, "gru", 5_000_000, {"clip": 0.1, "anneal": False})
+    assert configure(preset, None, None, {}).network == preset.network
+    changed = configure(preset, "gru", 5_000_000, {"clip": 0.1, "anneal": False})
     assert (changed.network, changed.clip, changed.anneal) == ("gru", 0.1, False)
     assert changed.learning_rate == preset.learning_rate
 
@@ -681,13 +663,13 @@ def test_a_configuration_is_the_preset_with_changes():
 @pytest.mark.parametrize(("updates", "kept"), [(1, 1), (9, 9), (10, 10), (11, 10), (25, 20), (100, 100)])
 def test_the_updates_are_cut_into_at_most_ten_equal_parts(updates, kept):
     preset = PPOConfig(lanes=4, rollout_steps=10, minibatches=1)
-    config = cli.configure(preset, None, updates * 40 + 39, {})
+    config = configure(preset, None, updates * 40 + 39, {})
     assert config.num_updates == kept
 
 
 def test_parameters_given_on_the_command_line_are_those_of_the_run(tmp_path):
     people = population("TrustHandover-v0", "3")
-    overrides = cli.parse_assignments("parameter", ("fail_cost=3", "n_steps=7"))
+    overrides = parse_assignments("parameter", ("fail_cost=3", "n_steps=7"))
     config = PPOConfig(previous_reward=True)
     made = runs.create(tmp_path / "deep" / "run", "TrustHandover-v0", people, overrides, config, 4, 17)
     loaded = runs.load(tmp_path / "deep" / "run")

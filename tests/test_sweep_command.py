@@ -1,14 +1,11 @@
 """``python -m qmind_jax sweep``: what it prints and writes, going on after a stop, mistakes in the file."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
-from qmind_jax import cli
 from qmind_jax.evaluation import load_sweep
 from qmind_jax.evaluation import sweep_files as files
 from qmind_jax.sweep_specs import load_spec
@@ -32,24 +29,6 @@ params.n_steps = 4
 fail_cost = [1, 5]
 people.gamma = {from = 0.0, to = 1.0, number = 3}
 """
-
-
-@pytest.fixture
-def run_cli(monkeypatch, capsys):
-    """Runs a command in this process: exit code, standard output, standard error."""
-    monkeypatch.setattr(cli, "console", Console(width=80))
-    monkeypatch.setattr(cli, "_keep_compilations", lambda: None)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["qmind_jax", "sweep", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -77,7 +56,7 @@ def test_json_and_toml_say_the_same(spec, tmp_path):
 
 def test_a_sweep_prints_a_table_and_writes_it_with_a_picture(run_cli, spec, tmp_path):
     folder = tmp_path / "deep" / "out"
-    code, out, err = run_cli(spec(), "--out", folder)
+    code, out, err = run_cli("sweep", spec(), "--out", folder)
     assert code == 0, err
     assert "6/6" in err
     assert sorted(path.name for path in folder.iterdir()) == ["sweep.csv", "sweep.png"]
@@ -92,10 +71,10 @@ def test_a_sweep_prints_a_table_and_writes_it_with_a_picture(run_cli, spec, tmp_
     assert (folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
     before = (folder / "sweep.csv").read_bytes()
-    code, out, err = run_cli(spec(), "--out", folder)
+    code, out, err = run_cli("sweep", spec(), "--out", folder)
     assert (code, out) == (2, "")
     assert f"error: {folder} exists already; choose another --out, or add --resume" in err
-    code, out, err = run_cli(spec(), "--out", folder, "--resume")
+    code, out, err = run_cli("sweep", spec(), "--out", folder, "--resume")
     assert (code, out) == (2, "")
     assert f"error: the sweep in {folder} is finished" in err
     assert before == (folder / "sweep.csv").read_bytes()
@@ -105,7 +84,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_sweep_can_go_on(run_cli, spec, tmp_pa
     axes = {"ask_cost": [0.1, 0.5, 1.0]}
     path, folder = spec(axes=axes, optimum=False), tmp_path / "out"
     whole = tmp_path / "whole"
-    assert run_cli(path, "--out", whole)[0] == 0
+    assert run_cli("sweep", path, "--out", whole)[0] == 0
     save, left = files.PartialFile.save, iter(range(2))
 
     def save_and_stop(self, columns):
@@ -115,17 +94,17 @@ def test_ctrl_c_keeps_what_is_done_and_the_sweep_can_go_on(run_cli, spec, tmp_pa
 
     with monkeypatch.context() as patch:
         patch.setattr(files.PartialFile, "save", save_and_stop)
-        code, out, _ = run_cli(path, "--out", folder)
+        code, out, _ = run_cli("sweep", path, "--out", folder)
     assert code == 130
     assert f"sweep '{path}' --out {folder} --resume" in out
     assert [file.name for file in folder.iterdir()] == ["partial.npz"]
 
-    code, _, err = run_cli(spec(axes=axes, optimum=False, seed=1), "--out", folder, "--resume")
+    code, _, err = run_cli("sweep", spec(axes=axes, optimum=False, seed=1), "--out", folder, "--resume")
     assert code == 2
     assert "belongs to another sweep, which differs in: key" in err
     assert [file.name for file in folder.iterdir()] == ["partial.npz"]
 
-    code, _, err = run_cli(spec(axes=axes, optimum=False), "--out", folder, "--resume")
+    code, _, err = run_cli("sweep", spec(axes=axes, optimum=False), "--out", folder, "--resume")
     assert code == 0, err
     pd.testing.assert_frame_equal(load_sweep(folder / "sweep.csv"), load_sweep(whole / "sweep.csv"))
     assert sorted(file.name for file in folder.iterdir()) == ["sweep.csv", "sweep.png"]
@@ -136,7 +115,7 @@ def test_ctrl_c_before_the_first_point_leaves_nothing(run_cli, spec, tmp_path, m
         raise KeyboardInterrupt
 
     monkeypatch.setattr("qmind_jax.sweeps.sweep", stop)
-    code, out, _ = run_cli(spec(), "--out", tmp_path / "out")
+    code, out, _ = run_cli("sweep", spec(), "--out", tmp_path / "out")
     assert code == 130
     assert "stopped before anything was done" in out
     assert not (tmp_path / "out").exists()
@@ -182,7 +161,7 @@ def test_ctrl_c_before_the_first_point_leaves_nothing(run_cli, spec, tmp_path, m
 )
 def test_a_mistake_is_told_with_file_and_key(run_cli, spec, tmp_path, changes, message):
     path = spec(**changes)
-    code, out, err = run_cli(path, "--out", tmp_path / "out")
+    code, out, err = run_cli("sweep", path, "--out", tmp_path / "out")
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith(f"error: {path}: {message}")
     assert not (tmp_path / "out").exists()
@@ -201,15 +180,15 @@ def test_a_mistake_is_told_with_file_and_key(run_cli, spec, tmp_path, changes, m
 def test_what_cannot_be_read_is_named(run_cli, tmp_path, name, content, message):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    code, out, err = run_cli(path, "--out", tmp_path / "out")
+    code, out, err = run_cli("sweep", path, "--out", tmp_path / "out")
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {path}{message}")
-    assert run_cli(tmp_path / "no.json")[2] == f"error: there is no file {tmp_path / 'no.json'}\n"
+    assert run_cli("sweep", tmp_path / "no.json")[2] == f"error: there is no file {tmp_path / 'no.json'}\n"
 
 
 def test_resume_needs_a_folder_with_a_sweep_to_go_on_with(run_cli, spec, tmp_path):
-    assert "error: resume needs --out" in run_cli(spec(), "--resume")[2]
-    code, _, err = run_cli(spec(), "--out", tmp_path / "none", "--resume")
+    assert "error: resume needs --out" in run_cli("sweep", spec(), "--resume")[2]
+    code, _, err = run_cli("sweep", spec(), "--out", tmp_path / "none", "--resume")
     assert code == 2
     assert "no sweep to go on with" in err
     assert not (tmp_path / "none").exists()

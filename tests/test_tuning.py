@@ -1,41 +1,23 @@
 """``python -m qmind_jax tune``: what it prints and writes, and mistakes of the user."""
 
 import json
-import sys
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
-from qmind_jax import cli, runs
+from qmind_jax import runs
+from qmind_jax.commands import tune
+from qmind_jax.commands.arguments import parse_space
+from qmind_jax.commands.tune import DEFAULT_SPACE
 from qmind_jax.training import Range
-from qmind_jax.training.halving import successive_halving
-from qmind_jax.tuning import DEFAULT_SPACE, hyper_parameters_in, parse_space
+from qmind_jax.training.halving import hyper_parameters_in, successive_halving
 
 SMALL = ["--people", "4", "--network", "mlp", "--steps", "480", "--params", "n_steps=5"]
 SMALL += ["--ppo", "lanes=4", "minibatches=1", "features=8", "rollout_steps=20", "epochs=1"]
 SMALL += ["--members", "3", "--rounds", "2", "--seeds", "2", "--seed", "7", "--episodes", "40"]
 SPACE = ["--space", "learning_rate=log:1e-3:1e-1", "clip=0.1:0.3"]
-
-
-@pytest.fixture
-def run_cli(monkeypatch, capsys):
-    """Runs a command in this process: exit code, standard output, standard error."""
-    monkeypatch.setattr(cli, "console", Console(width=80))
-    monkeypatch.setattr(cli, "_keep_compilations", lambda: None)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["qmind_jax", *map(str, arguments)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_a_search_prints_a_table_and_leaves_the_best_agents_as_a_run(run_cli, tmp_path, monkeypatch):
@@ -45,7 +27,7 @@ def test_a_search_prints_a_table_and_leaves_the_best_agents_as_a_run(run_cli, tm
         searches.append(successive_halving(*arguments, **settings))
         return searches[-1]
 
-    monkeypatch.setattr(cli, "successive_halving", remember)
+    monkeypatch.setattr(tune, "successive_halving", remember)
     folder = tmp_path / "deep" / "best"
     code, out, err = run_cli("tune", "TrustHandover-v0", *SPACE, *SMALL, "--out", folder)
     assert code == 0, err
@@ -82,7 +64,7 @@ def test_ctrl_c_leaves_no_folder(run_cli, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "successive_halving", stop)
+    monkeypatch.setattr(tune, "successive_halving", stop)
     code, out, _ = run_cli("tune", "TrustHandover-v0", *SMALL, "--out", tmp_path / "new")
     assert code == 130
     assert "of an unfinished search nothing is kept" in out

@@ -119,6 +119,12 @@ def successive_halving(
     return Search(table, dataclasses.replace(config, **found), best)
 
 
+def hyper_parameters_in(table: pd.DataFrame) -> list[str]:
+    """Names of the hyper-parameters that the table of a search is about."""
+    others = {"member", "round", "steps", "mean_return", "standard_error"}
+    return [name for name in table if name not in others]
+
+
 def _judge_all(
     policy: LearnedPolicy, config: PPOConfig, env: Environment, params: Any, key: jax.Array, episodes: int
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -46,3 +46,8 @@ PEOPLE_PRESET = PPOConfig(
 )
 """For populations, whatever the environment: who the person is shows only in what has happened so far, so
 that the agent needs a memory. Without one it does better by drawing actions than by any fixed rule."""
+
+
+def preset_for(env_id: str, people: int) -> PPOConfig:
+    """The preset for training on so many people."""
+    return PRESETS[env_id] if people == 1 else PEOPLE_PRESET

@@ -1,0 +1,1 @@
+"""The commands behind ``python -m qmind_jax``, one file each, and what they share."""
