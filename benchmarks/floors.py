@@ -9,6 +9,7 @@ from flax import struct
 from jax import lax
 
 from qmind_jax import noise
+from qmind_jax.policies import UniformRandom
 from qmind_jax.wrappers.wrapper import Wrapper
 
 WEYL = jnp.uint32(0x9E3779B9)
@@ -32,23 +33,8 @@ class FreeNoise(Wrapper):
 
 
 @struct.dataclass
-class FreeChoices:
-    """Every action equally often, from free numbers.
-
-    Attributes:
-        num_actions: How many there are.
-    """
-
-    num_actions: int = struct.field(pytree_node=False)
-
-    def init(self, params: Any) -> tuple[()]:
-        """Nothing to remember."""
-        return ()
-
-    def act(self, carry: tuple[()], observation: jax.Array, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """An action."""
-        action, carry = self.act_batch(carry, observation[None], key)
-        return action[0], carry
+class FreeChoices(UniformRandom):
+    """Every action equally often, from free numbers."""
 
     def act_batch(
         self, carry: tuple[()], observation: jax.Array, key: jax.Array

@@ -46,7 +46,8 @@ class Config:
     Attributes:
         people: People to train on, and as many new ones to judge on, at least 10.
         training_steps: Steps of each agent of the second table, judging not included.
-        seeds: Agents of each way of training, and searches of each kind, at least 2.
+        seeds: Agents of each way of training, at least 2.
+        searches: Searches of each kind, at least 2.
         candidates: People whom a search judges at once, at least 5.
         generations: How often it does.
         episodes: Episodes with each person for the final judgement, at least 4.
@@ -57,6 +58,7 @@ class Config:
     people: int = 64
     training_steps: int = 512_000
     seeds: int = 5
+    searches: int = 20
     candidates: int = 32
     generations: int = 20
     episodes: int = 256
@@ -68,6 +70,7 @@ class Config:
         for name, least in (
             ("people", 10),
             ("seeds", 2),
+            ("searches", 2),
             ("candidates", 5),
             ("generations", 1),
             ("episodes", 4),
@@ -83,7 +86,14 @@ class Config:
             return self
         steps = 10 * PEOPLE_PRESET.steps_per_update
         return dataclasses.replace(
-            self, people=10, training_steps=steps, seeds=2, candidates=8, generations=2, episodes=8
+            self,
+            people=10,
+            training_steps=steps,
+            seeds=2,
+            searches=2,
+            candidates=8,
+            generations=2,
+            episodes=8,
         )
 
 
@@ -175,7 +185,7 @@ def searches(config: Config) -> list[Found]:
         evolved, drawn = (
             [
                 find_hard_people(policy, env, params, QUBITS, key, search=search, measure=measure, **options)
-                for key in jax.random.split(key_search, config.seeds)
+                for key in jax.random.split(key_search, config.searches)
             ]
             for search in ("evolution", "random")
         )

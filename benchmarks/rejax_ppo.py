@@ -68,7 +68,7 @@ class CountedEpisodes(GymnaxWrapper):
 
 
 class FiveValues(LegacyStepAPIWrapper):
-    """gymnax's wrapper made fit for rejax, which copies settings and asks for spaces while it is traced."""
+    """gymnax's wrapper made fit for rejax, which copies its settings."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FiveValues":
         return self

@@ -45,6 +45,7 @@ def test_one_command_prints_what_can_be_earned_with_somebody_unknown(capsys):
         (hard_people.Config, "people", 9),
         (hard_people.Config, "candidates", 4),
         (hard_people.Config, "seeds", 1),
+        (hard_people.Config, "searches", 1),
         (unknown_person.Config, "agents", 1),
         (unknown_person.Config, "questions", 1),
     ],

@@ -17,7 +17,6 @@ from qmind_jax.policies import learned
 from qmind_jax.policies.learned import draw_actions
 from qmind_jax.registry import make
 from qmind_jax.training import HyperParameters, PPOConfig, experience, ppo, train
-from qmind_jax.training.experience import Progress
 
 KEY = jax.random.key(1)
 
@@ -145,9 +144,9 @@ def drip(request):
 def test_values_converge_to_what_can_still_be_earned(drip):
     env, result, _ = drip
     runner = result.runner
-    observation = jax.vmap(env.observation, in_axes=(0, None))(runner.env_state, env.default_params)
+    observation = jax.vmap(env.observation, in_axes=(0, None))(runner.progress.env_state, env.default_params)
     _, _, value = result.policy.network.apply(
-        runner.variables, runner.hidden, observation[None], runner.reset[None]
+        runner.variables, runner.progress.hidden, observation[None], runner.progress.reset[None]
     )
     # The agent does not see the time. With a deadline V is the mean over the steps of an episode of four:
     with_deadline = np.mean([1 + 1 / 2 + 1 / 4 + 1 / 8, 1 + 1 / 2 + 1 / 4, 1 + 1 / 2, 1])
@@ -215,8 +214,6 @@ def start(env, params, config):
 
 
 def collect(env, params, config, runner):
-    progress = Progress(runner.env_state, runner.reset, runner.hidden, runner.episode_return)
-
     @jax.jit
     def collecting(progress):
         return experience.collect(
@@ -230,7 +227,7 @@ def collect(env, params, config, runner):
             reward_scale=config.reward_scale,
         )
 
-    return collecting(progress)
+    return collecting(runner.progress)
 
 
 @pytest.mark.parametrize("network", ["mlp", "gru"])
@@ -260,7 +257,7 @@ def test_a_replay_that_starts_afresh_at_other_steps_is_noticed(task):
         replayed = rollout.replace(reset=reset)
         advantage = jnp.ones_like(rollout.value)
         numbers = before.hyper_parameters
-        return loss(before.variables, network, numbers, 0.0, before.hidden, replayed, advantage)[1][
+        return loss(before.variables, network, numbers, 0.0, before.progress.hidden, replayed, advantage)[1][
             "ratio_error"
         ]
 
@@ -273,8 +270,11 @@ def test_a_replay_that_starts_afresh_at_other_steps_is_noticed(task):
 def test_nothing_is_remembered_where_an_episode_starts(task):
     config = tiny("gru")
     runner = start(*task, config)
-    stale = runner.replace(hidden=jnp.ones_like(runner.hidden), reset=jnp.ones_like(runner.reset))
-    empty = stale.replace(hidden=jnp.zeros_like(runner.hidden))
+    hidden, reset = runner.progress.hidden, jnp.ones_like(runner.progress.reset)
+    stale, empty = (
+        runner.replace(progress=runner.progress.replace(hidden=value, reset=reset))
+        for value in (jnp.ones_like(hidden), jnp.zeros_like(hidden))
+    )
     (_, got), (_, expected) = (collect(*task, config, one) for one in (stale, empty))
     np.testing.assert_array_equal(got.log_prob, expected.log_prob)
 
@@ -294,12 +294,12 @@ def test_the_loss_is_ppos(task):
         network,
         HyperParameters.of(dataclasses.replace(config, clip=0.1, value_weight=0.7)),
         0.03,
-        runner.hidden,
+        runner.progress.hidden,
         rollout,
         jnp.asarray(advantage, jnp.float32),
     )
     _, logits, value = jax.jit(network.apply)(
-        runner.variables, runner.hidden, rollout.observation, rollout.reset
+        runner.variables, runner.progress.hidden, rollout.observation, rollout.reset
     )
     logits, value = np.asarray(logits, float), np.asarray(value, float)
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))

@@ -132,7 +132,8 @@ def test_a_policy_without_act_batch_draws_with_a_key_for_every_lane():
     result = rollout(env, params, Drawing(), jax.random.key(0), 500, 8, record=lambda m: m.action)
     counts = np.bincount(np.asarray(result.trajectory).ravel(), minlength=4)
     assert counts.min() > 850, "a thousand each are expected"
-    assert np.std(result.trajectory, axis=0).min() >= 0.0 and np.std(result.trajectory, axis=1).min() > 0.9
+    # Lanes differ at every step.
+    assert np.std(result.trajectory, axis=1).min() > 0.9
 
 
 def test_a_rollout_in_double_precision_is_close_to_that_in_single():

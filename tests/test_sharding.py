@@ -37,7 +37,7 @@ def numbers(result):
         "return": np.asarray(result.metrics["return"]).tolist(),
         "episodes": np.asarray(result.metrics["episodes"]).tolist(),
         "weights": np.concatenate(weights).tolist(),
-        "devices": len(result.runner.reset.sharding.device_set),
+        "devices": len(result.runner.progress.reset.sharding.device_set),
     }
 
 two, four = training_mesh(1, jax.devices()[:2]), training_mesh(2)
@@ -53,7 +53,7 @@ checkpoints.save(trained["two"].runner, trained["two"].metrics)
 runner, metrics = checkpoints.restore((trained["four"].runner, trained["four"].metrics))
 checkpoints.close()
 results["moved"] = {
-    "devices": len(runner.reset.sharding.device_set),
+    "devices": len(runner.progress.reset.sharding.device_set),
     "same": all(
         np.array_equal(got, saved)
         for got, saved in zip(

@@ -59,6 +59,21 @@ class Progress:
     episode_return: jax.Array
 
 
+def begin(key: jax.Array, env: Environment, params: Any, network: ActorCritic, lanes: int) -> Progress:
+    """New episodes in all lanes, of which nothing is remembered.
+
+    Args:
+        key: JAX random key.
+        env: The environment as the agent sees it.
+        params: Its parameters.
+        network: The network that will act.
+        lanes: How many.
+    """
+    _, env_state = env.reset_batch(key, params, lanes)
+    nothing = jnp.zeros(lanes, jnp.float32)
+    return Progress(env_state, jnp.ones(lanes, bool), network.initial_hidden(lanes), nothing)
+
+
 def collect(
     key: jax.Array,
     env: Environment,

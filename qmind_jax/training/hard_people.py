@@ -13,6 +13,7 @@ from qmind_jax.evaluation.returns import evaluate
 from qmind_jax.policies.learned import LearnedPolicy
 from qmind_jax.training import ppo
 from qmind_jax.training.config import PPOConfig
+from qmind_jax.training.experience import begin
 
 
 @struct.dataclass
@@ -110,7 +111,9 @@ def _train(
             runner, met, estimate = carry
             key_reset, key_judge, key_draw = jax.random.split(jax.random.fold_in(key_rounds, number), 3)
             turned = params.replace(people=jax.tree.map(lambda leaf: leaf[met], params.people))
-            runner = _with_new_episodes(key_reset, runner, env, turned, config)
+            network = ppo.network_of(env, params, config)
+            progress = begin(key_reset, wrapped, turned, network, config.lanes)
+            runner = runner.replace(progress=progress)
             runner, metrics = ppo.advance(
                 runner, env, turned, config, num_updates=config.num_updates // rounds
             )
@@ -129,19 +132,6 @@ def _train(
 
     runner = ppo.start(key, env, params, config)
     return train_once(runner) if runner.update.ndim == 0 else jax.vmap(train_once)(runner)
-
-
-def _with_new_episodes(
-    key: jax.Array, runner: ppo.Runner, env: Environment, params: Any, config: PPOConfig
-) -> ppo.Runner:
-    """The same agent at the start of episodes with the people of ``params``."""
-    _, env_state = config.wrap(env).reset_batch(key, params, config.lanes)
-    return runner.replace(
-        env_state=env_state,
-        reset=jnp.ones_like(runner.reset),
-        hidden=jnp.zeros_like(runner.hidden),
-        episode_return=jnp.zeros_like(runner.episode_return),
-    )
 
 
 def _draw(key: jax.Array, score: jax.Array, worst: jax.Array, share: jax.Array) -> jax.Array:

@@ -21,7 +21,7 @@ from qmind_jax.noise import is_single
 from qmind_jax.policies.learned import LearnedPolicy
 from qmind_jax.policies.networks import ActorCritic
 from qmind_jax.training.config import PPOConfig
-from qmind_jax.training.experience import Experience, Progress, collect, log_prob_of
+from qmind_jax.training.experience import Experience, Progress, begin, collect, log_prob_of
 from qmind_jax.training.gae import generalised_advantages
 from qmind_jax.training.hyper_parameters import HyperParameters, without_numbers
 from qmind_jax.training.sharding import replicate, runner_shardings
@@ -37,10 +37,7 @@ class Runner:
     Attributes:
         variables: Weights of the network.
         optimiser: State of the optimiser.
-        env_state: States of the lanes.
-        reset: Whether the next step starts an episode, bool ``(lanes,)``.
-        hidden: Hidden state of the network, ``(lanes, features)``.
-        episode_return: Return of the running episodes so far, float32 ``(lanes,)``.
+        progress: Where the episodes of all lanes are.
         hyper_parameters: What this agent learns with; never change.
         key: JAX random key of the whole run; never changes.
         update: Number of updates done, int32.
@@ -48,10 +45,7 @@ class Runner:
 
     variables: Any
     optimiser: Any
-    env_state: Any
-    reset: jax.Array
-    hidden: jax.Array
-    episode_return: jax.Array
+    progress: Progress
     hyper_parameters: HyperParameters
     key: jax.Array
     update: jax.Array
@@ -140,18 +134,14 @@ def _start(
 
     def one_seed(key: jax.Array) -> Runner:
         key_network, key_env, key_run = jax.random.split(key, 3)
-        observation, env_state = wrapped.reset_batch(key_env, params, config.lanes)
         network = network_of(env, params, config)
-        hidden = network.initial_hidden(config.lanes)
-        reset = jnp.ones(config.lanes, bool)
-        variables = network.init(key_network, hidden, observation[None], reset[None])
+        progress = begin(key_env, wrapped, params, network, config.lanes)
+        observation = jax.vmap(wrapped.observation, in_axes=(0, None))(progress.env_state, params)
+        variables = network.init(key_network, progress.hidden, observation[None], progress.reset[None])
         return Runner(
             variables=variables,
             optimiser=_optimiser(config, hyper_parameters).init(variables),
-            env_state=env_state,
-            reset=reset,
-            hidden=hidden,
-            episode_return=jnp.zeros(config.lanes, jnp.float32),
+            progress=progress,
             hyper_parameters=hyper_parameters,
             key=key_run,
             update=jnp.int32(0),
@@ -167,11 +157,11 @@ def start_on(mesh: Mesh, key: jax.Array, env: Environment, params: Any, config: 
         ValueError: If the mesh does not divide the seeds or the lanes evenly.
     """
 
-    def begin(key: jax.Array, params: Any) -> Runner:
+    def start_one(key: jax.Array, params: Any) -> Runner:
         return start(key, env, params, config)
 
-    shardings = runner_shardings(jax.eval_shape(begin, key, params), mesh)
-    return jax.jit(begin, out_shardings=shardings)(key, params)
+    shardings = runner_shardings(jax.eval_shape(start_one, key, params), mesh)
+    return jax.jit(start_one, out_shardings=shardings)(key, params)
 
 
 def advance(
@@ -260,15 +250,14 @@ def _update(
 ) -> tuple[Runner, Metrics]:
     """One rollout and the gradient steps on it."""
     key_rollout, key_shuffle = jax.random.split(jax.random.fold_in(runner.key, runner.update))
-    hidden, numbers = runner.hidden, runner.hyper_parameters
-    progress = Progress(runner.env_state, runner.reset, hidden, runner.episode_return)
+    numbers = runner.hyper_parameters
     progress, seen = collect(
         key_rollout,
         env,
         params,
         network,
         runner.variables,
-        progress,
+        runner.progress,
         steps=config.rollout_steps,
         reward_scale=numbers.reward_scale,
     )
@@ -305,7 +294,7 @@ def _update(
 
         def one(carry: tuple[Any, Any], lanes: jax.Array) -> tuple[tuple[Any, Any], Metrics]:
             batch = jax.tree.map(lambda x: x[:, lanes], (seen, advantage))
-            return minibatch_step(carry, (hidden[lanes], *batch))
+            return minibatch_step(carry, (runner.progress.hidden[lanes], *batch))
 
         return lax.scan(one, carry, order)
 
@@ -320,10 +309,7 @@ def _update(
         **jax.tree.map(jnp.mean, losses),
     }
     runner = runner.replace(
-        variables=variables,
-        optimiser=optimiser,
-        update=runner.update + 1,
-        **vars(progress),
+        variables=variables, optimiser=optimiser, progress=progress, update=runner.update + 1
     )
     return runner, metrics
 

@@ -14,9 +14,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 SEEDS, LANES = "seeds", "lanes"
 
-_PER_LANE = ("env_state", "reset", "hidden", "episode_return")
-"""Fields of a training state that have an axis of lanes; all have one of seeds where there are many."""
-
 
 def training_mesh(seed_devices: int = 1, devices: Sequence[jax.Device] | None = None) -> Mesh:
     """A mesh of devices with the axes ``"seeds"`` and ``"lanes"``.
@@ -72,18 +69,16 @@ def runner_shardings(runner: Any, mesh: Mesh) -> Any:
     """
     many = len(runner.update.shape) == 1
     seeds = runner.update.shape[0] if many else 1
-    lanes = runner.reset.shape[-1]
+    lanes = runner.progress.reset.shape[-1]
     for name, number in ((SEEDS, seeds), (LANES, lanes)):
         if number % mesh.shape[name]:
             raise ValueError(f"{number} {name} cannot be divided evenly among {mesh.shape[name]} devices")
     by_seed = (SEEDS,) if many else ()
 
-    def place(name: str) -> NamedSharding:
-        return NamedSharding(mesh, PartitionSpec(*by_seed, *((LANES,) if name in _PER_LANE else ())))
+    def place(tree: Any, *axes: str) -> Any:
+        return jax.tree.map(lambda _: NamedSharding(mesh, PartitionSpec(*by_seed, *axes)), tree)
 
-    return runner.replace(
-        **{name: jax.tree.map(lambda _, name=name: place(name), tree) for name, tree in vars(runner).items()}
-    )
+    return place(runner).replace(progress=place(runner.progress, LANES))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
