@@ -76,6 +76,8 @@ def main() -> None:
         {"exact optimum": OPTIMUM, "always wait": -6.0, "always ask": -10.0},
     )
     right.set_title("TrustHandover-v0: agents that reach the optimum")
+    # Room for the legend below the lowest line.
+    right.set_ylim(bottom=-13.0)
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=110)
 
