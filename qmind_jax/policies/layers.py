@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from qmind_jax.noise import once
+
 # Gaussian rather than orthogonal: an orthogonal start needs a QR decomposition of every layer, and several of
 # those at once, as many seeds ask for, were seen to deadlock XLA on a two-core CPU.
 
@@ -62,13 +64,12 @@ class GRU(nn.Module):
         Args:
             hidden: State before the sequence, ``(features, lanes)``.
             inputs: ``(inputs, steps * lanes)``, one step after the other.
-            resets: Bool ``(steps, lanes)``: start from a zero state at this step.
+            resets: Bool ``(steps * lanes,)``: start from a zero state at this step.
 
         Returns:
-            States ``(steps, features, lanes)``.
+            States ``(features, steps * lanes)``.
         """
         from_inputs = Dense(3 * self.features)(inputs)
-        from_inputs = jnp.moveaxis(from_inputs.reshape(-1, *resets.shape), 1, 0)
         kernel = self.param("kernel", gaussian(1.0), (self.features, 3 * self.features))
         bias = self.param("bias", nn.initializers.zeros_init(), (self.features,), jnp.float32)
         return recur(kernel, bias, hidden, from_inputs, resets)
@@ -80,80 +81,102 @@ def recur(
 ) -> jax.Array:
     """The loop of a :class:`GRU` over time.
 
-    Its gradient is written out, because automatic differentiation adds up the gradient of the kernel step by
-    step; here it is one product over all steps. Reverse mode only: ``jax.jvp`` raises.
+    Its gradient is written out, so that the loop back through time holds one product and little else: what
+    can be said of all steps at once stands outside of it, the gradient of the kernel above all. Reverse mode
+    only: ``jax.jvp`` raises.
 
     Args:
         kernel: ``(features, 3 * features)``, for update gate, reset gate and candidate.
         bias: ``(features,)``, of the candidate, inside the reset gate.
         hidden: ``(features, lanes)``.
-        from_inputs: What the inputs add before the activations, ``(steps, 3 * features, lanes)``.
-        resets: Bool ``(steps, lanes)``.
+        from_inputs: What the inputs add before the activations, ``(3 * features, steps * lanes)``.
+        resets: Bool ``(steps * lanes,)``.
 
     Returns:
-        States ``(steps, features, lanes)``.
+        States ``(features, steps * lanes)``.
     """
-    return _recur(kernel, bias, hidden, from_inputs, resets)[0]
+    return _states(kernel, bias, hidden, from_inputs, resets)
 
 
-def _recur(
+def _states(
     kernel: jax.Array, bias: jax.Array, hidden: jax.Array, from_inputs: jax.Array, resets: jax.Array
-) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    """States after every step, and what its gradient needs.
+) -> jax.Array:
+    """What :func:`recur` says, with the gradient of automatic differentiation."""
+    lanes, transposed = hidden.shape[1], kernel.T
 
-    That is the state before, both gates, what the reset gate acts on, and the candidate.
-    """
-
-    def step(hidden: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, Any]:
-        from_input, reset = now
-        before = jnp.where(reset, 0.0, hidden)
-        from_state = transposed @ before
-        # The logistic function, by the faster tangent.
-        gates = 0.5 + 0.5 * jnp.tanh(0.5 * (from_input[: 2 * features] + from_state[: 2 * features]))
-        update, forget = gates[:features], gates[features:]
-        gated = from_state[2 * features :] + bias[:, None]
-        candidate = jnp.tanh(from_input[2 * features :] + forget * gated)
+    def step(
+        carry: tuple[jax.Array, jax.Array], begin: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], None]:
+        hidden, states = carry
+        before = jnp.where(_now(resets, begin, lanes), 0.0, hidden)
+        update, _, _, candidate = _gates(transposed, bias, before, _now(from_inputs, begin, lanes))
         after = update * before + (1.0 - update) * candidate
-        return after, (after, (before, gates, gated, candidate))
+        return (after, _with(states, after, begin)), None
 
-    features, transposed = len(bias), kernel.T
-    return lax.scan(step, hidden, (from_inputs, resets))[1]
+    states = jnp.zeros((len(hidden), len(resets)), hidden.dtype)
+    (_, states), _ = lax.scan(step, (hidden, states), jnp.arange(0, len(resets), lanes))
+    return states
+
+
+def _gates(
+    transposed: jax.Array, bias: jax.Array, before: jax.Array, from_inputs: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Update gate, reset gate, what the latter acts on, and the candidate, ``(features, columns)`` each.
+
+    The first argument is the transposed kernel.
+    """
+    features = len(bias)
+    from_state = transposed @ before
+    # The logistic function, by the faster tangent; once, as slices of a product do not vectorise further on.
+    gates = once(0.5 + 0.5 * jnp.tanh(0.5 * (from_inputs[: 2 * features] + from_state[: 2 * features])))
+    update, forget = gates[:features], gates[features:]
+    gated = from_state[2 * features :] + bias[:, None]
+    return update, forget, gated, jnp.tanh(from_inputs[2 * features :] + forget * gated)
 
 
 def _recur_forward(*args: jax.Array) -> tuple[jax.Array, Any]:
-    states, course = _recur(*args)
-    kernel, *_, resets = args
-    return states, (kernel, resets, course)
+    states = _states(*args)
+    return states, (*args, states)
 
 
 def _recur_backward(kept: Any, of_states: jax.Array) -> tuple[jax.Array | None, ...]:
-    kernel, resets, course = kept
+    kernel, bias, hidden, from_inputs, resets, states = kept
+    lanes = hidden.shape[1]
+    before = jnp.where(resets, 0.0, jnp.concatenate([hidden, states[:, :-lanes]], axis=1))
+    update, forget, gated, candidate = _gates(kernel.T, bias, before, from_inputs)
+    # What each part of the product with the state gets of the gradient of the state after it.
+    to_candidate = (1.0 - update) * (1.0 - candidate**2)
+    to_update = (before - candidate) * update * (1.0 - update)
+    to_forget = to_candidate * gated * forget * (1.0 - forget)
+    shares = jnp.stack([to_update, to_forget, to_candidate * forget])
 
-    def step(of_later: jax.Array, now: Any) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        of_state, reset, (before, gates, gated, candidate) = now
-        update, forget = jnp.split(gates, 2)
-        of_after = of_later + of_state
-        of_candidate = of_after * (1.0 - update) * (1.0 - candidate**2)
-        of_update = of_after * (before - candidate) * update * (1.0 - update)
-        of_forget = of_candidate * gated * forget * (1.0 - forget)
-        of_from_state = jnp.concatenate([of_update, of_forget, of_candidate * forget])
-        of_from_input = jnp.concatenate([of_update, of_forget, of_candidate])
-        of_before = of_after * update + kernel @ of_from_state
-        return jnp.where(reset, 0.0, of_before), (of_from_state, of_from_input)
+    def step(
+        carry: tuple[jax.Array, jax.Array], begin: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], None]:
+        of_later, of_all = carry
+        of_after = of_later + _now(of_states, begin, lanes)
+        of_products = (of_after * _now(shares, begin, lanes)).reshape(-1, lanes)
+        of_before = of_after * _now(update, begin, lanes) + kernel @ of_products
+        of_before = jnp.where(_now(resets, begin, lanes), 0.0, of_before)
+        return (of_before, _with(of_all, of_after, begin)), None
 
-    sequence = (of_states, resets, course)
-    of_hidden, (of_from_states, of_from_inputs) = lax.scan(
-        step, jnp.zeros_like(of_states[0]), sequence, reverse=True
-    )
-    of_products = columns(of_from_states)
-    of_kernel = columns(course[0]) @ of_products.T
-    of_bias = of_products[2 * len(kernel) :].sum(axis=1)
+    carry = jnp.zeros_like(hidden), jnp.zeros_like(states)
+    (of_hidden, of_all), _ = lax.scan(step, carry, jnp.arange(0, len(resets), lanes), reverse=True)
+    of_products = (of_all * shares).reshape(-1, len(resets))
+    of_kernel = before @ of_products.T
+    of_bias = of_products[-len(bias) :].sum(axis=1)
+    of_from_inputs = jnp.concatenate([of_products[: -len(bias)], of_all * to_candidate])
     return of_kernel, of_bias, of_hidden, of_from_inputs, None
 
 
 recur.defvjp(_recur_forward, _recur_backward)
 
 
-def columns(sequence: jax.Array) -> jax.Array:
-    """``(steps, features, lanes)`` to ``(features, steps * lanes)``."""
-    return jnp.moveaxis(sequence, 1, 0).reshape(sequence.shape[1], -1)
+def _now(columns: jax.Array, begin: jax.Array, lanes: int) -> jax.Array:
+    """The columns of one step."""
+    return lax.dynamic_slice_in_dim(columns, begin, lanes, axis=-1)
+
+
+def _with(columns: jax.Array, new: jax.Array, begin: jax.Array) -> jax.Array:
+    """With other columns at one step."""
+    return lax.dynamic_update_slice_in_dim(columns, new, begin, axis=-1)

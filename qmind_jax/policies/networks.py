@@ -6,7 +6,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from qmind_jax.policies.layers import GRU, Dense, columns
+from qmind_jax.noise import once
+from qmind_jax.policies.layers import GRU, Dense
 
 
 class ActorCritic(nn.Module):
@@ -42,12 +43,13 @@ class ActorCritic(nn.Module):
             Hidden state after the sequence, logits ``(steps, lanes, num_actions)`` and values
             ``(steps, lanes)``.
         """
-        actor = critic = inputs.reshape(-1, inputs.shape[-1]).T
+        # Turned once, not again in every product that it goes into.
+        actor = critic = once(inputs.reshape(-1, inputs.shape[-1]).T)
         if self.kind == "gru":
             embedding = nn.tanh(Dense(self.features)(actor))
-            memory = GRU(self.features)(hidden.T, embedding, resets)
-            hidden = memory[-1].T
-            actor = critic = jnp.concatenate([columns(memory), embedding])
+            memory = GRU(self.features)(hidden.T, embedding, resets.reshape(-1))
+            hidden = memory[:, -len(hidden) :].T
+            actor = critic = jnp.concatenate([memory, embedding])
         for _ in range(2 if self.kind == "mlp" else 1):
             actor = nn.tanh(Dense(self.features)(actor))
             critic = nn.tanh(Dense(self.features)(critic))

@@ -291,12 +291,9 @@ def _update(
 
     def epoch(carry: tuple[Any, Any], key: jax.Array) -> tuple[tuple[Any, Any], Metrics]:
         order = jax.random.permutation(key, config.lanes).reshape(config.minibatches, -1)
-
-        def one(carry: tuple[Any, Any], lanes: jax.Array) -> tuple[tuple[Any, Any], Metrics]:
-            batch = jax.tree.map(lambda x: x[:, lanes], (seen, advantage))
-            return minibatch_step(carry, (runner.progress.hidden[lanes], *batch))
-
-        return lax.scan(one, carry, order)
+        # All at once: what a minibatch would look up for itself is looked up again wherever it is used.
+        batches = jax.tree.map(lambda x: jnp.moveaxis(x[:, order], 1, 0), (seen, advantage))
+        return lax.scan(minibatch_step, carry, (runner.progress.hidden[order], *batches))
 
     keys = jax.random.split(key_shuffle, config.epochs)
     (variables, optimiser), losses = lax.scan(epoch, (runner.variables, runner.optimiser), keys)
