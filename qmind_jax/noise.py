@@ -31,22 +31,35 @@ def once(values: jax.Array) -> jax.Array:
     Args:
         values: Array of integers, bools or real floats. Gradients pass unchanged.
     """
-
-    def reduced(values: jax.Array) -> jax.Array:
-        floating = jnp.issubdtype(values.dtype, jnp.floating)
-        kind = np.dtype(f"uint{8 * values.dtype.itemsize}") if floating else values.dtype
-        bits = lax.bitcast_convert_type(values, kind)
-        pair = jnp.stack([bits, jnp.zeros_like(bits)])
-        return lax.bitcast_convert_type(
-            lax.reduce(pair, np.zeros((), kind), lax.bitwise_or, (0,)), values.dtype
-        )
-
-    return lax.platform_dependent(values, cpu=reduced, default=lambda values: values)
+    return _once(values)
 
 
 @once.defjvp
 def _once_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     return once(primals[0]), tangents[0]
+
+
+@jax.custom_batching.custom_vmap
+def _once(values: jax.Array) -> jax.Array:
+    return lax.platform_dependent(values, cpu=_reduced, default=lambda values: values)
+
+
+@_once.def_vmap
+def _once_batched(_: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
+    # What a single number needs would be too much for each number of a batch.
+    return _once(values), in_batched[0]
+
+
+def _reduced(values: jax.Array) -> jax.Array:
+    floating = jnp.issubdtype(values.dtype, jnp.floating)
+    kind = np.dtype(f"uint{8 * values.dtype.itemsize}") if floating else values.dtype
+    bits = lax.bitcast_convert_type(values, kind)
+    # One number twice, as of a reduction to a single one XLA makes an elementwise "or" again.
+    bits = jnp.broadcast_to(bits.reshape(1), (2,)) if values.size == 1 else bits
+    pair = jnp.stack([bits, jnp.zeros_like(bits)])
+    same = lax.reduce(pair, np.zeros((), kind), lax.bitwise_or, (0,))
+    same = same[0].reshape(values.shape) if values.size == 1 else same
+    return lax.bitcast_convert_type(same, values.dtype)
 
 
 def threefry_block(

@@ -77,6 +77,8 @@ def test_two_lanes_or_two_keys_do_not_share_their_words():
         np.array([0, 2**32 - 1], np.uint32),
         np.array([True, False]),
         np.float32(0.25),
+        np.array([-0.0], np.float32),
+        np.array([[True]]),
         np.arange(6, dtype=np.float32).reshape(2, 3),
     ],
     ids=lambda values: f"{values.dtype} {values.shape}",
@@ -96,6 +98,24 @@ def test_computing_numbers_once_lets_gradients_through():
     assert cube(jnp.float32(2.0)) == 12.0
     tangents = jax.jvp(lambda x: noise.once(2.0 * x), (jnp.ones(3),), (jnp.arange(3.0),))
     np.testing.assert_array_equal(tangents[1], [0.0, 2.0, 4.0])
+    cubes = jax.jit(jax.vmap(jax.grad(lambda x: noise.once(x) ** 3)))
+    np.testing.assert_array_equal(cubes(jnp.arange(3.0)), [0.0, 3.0, 12.0])
+    sum_of_cubes = jax.jit(jax.grad(lambda x: jnp.sum(jax.vmap(noise.once)(x) ** 3)))
+    np.testing.assert_array_equal(sum_of_cubes(jnp.arange(3.0)), [0.0, 3.0, 12.0])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,)])
+@pytest.mark.parametrize("many_keys", [False, True])
+def test_numbers_are_computed_once_however_often_they_are_used(shape, many_keys):
+    def three_uses(key, numbers):
+        words = noise.once(noise.lane_words(key, shape)[0])
+        return [words + number for number in numbers]
+
+    key, numbers = jax.random.key(0), jnp.arange(3, dtype=jnp.uint32)
+    function = jax.vmap(three_uses, in_axes=(0, None)) if many_keys else three_uses
+    compiled = jax.jit(function).lower(jax.random.split(key, 4) if many_keys else key, numbers).compile()
+    rounds = compiled.as_text().count(" shift-left(")
+    assert 0 < rounds < 2 * 20, "one block has 20 rounds"
 
 
 # --- lanes ------------------------------------------------------------------------------------------

@@ -95,55 +95,52 @@ def recur(
     Returns:
         States ``(features, steps * lanes)``.
     """
-    return _states(kernel, bias, hidden, from_inputs, resets)
+    return _recur(kernel, bias, hidden, from_inputs, resets)[0]
 
 
-def _states(
+def _recur(
     kernel: jax.Array, bias: jax.Array, hidden: jax.Array, from_inputs: jax.Array, resets: jax.Array
-) -> jax.Array:
-    """What :func:`recur` says, with the gradient of automatic differentiation."""
+) -> tuple[jax.Array, jax.Array]:
+    """States, and the products with the states before, ``(3 * features, steps * lanes)``."""
     lanes, transposed = hidden.shape[1], kernel.T
 
-    def step(
-        carry: tuple[jax.Array, jax.Array], begin: jax.Array
-    ) -> tuple[tuple[jax.Array, jax.Array], None]:
-        hidden, states = carry
+    def step(carry: tuple[jax.Array, ...], begin: jax.Array) -> tuple[tuple[jax.Array, ...], None]:
+        hidden, states, products = carry
         before = jnp.where(_now(resets, begin, lanes), 0.0, hidden)
-        update, _, _, candidate = _gates(transposed, bias, before, _now(from_inputs, begin, lanes))
+        product = transposed @ before
+        update, _, _, candidate = _gates(product, _now(from_inputs, begin, lanes), bias)
         after = update * before + (1.0 - update) * candidate
-        return (after, _with(states, after, begin)), None
+        return (after, _with(states, after, begin), _with(products, product, begin)), None
 
-    states = jnp.zeros((len(hidden), len(resets)), hidden.dtype)
-    (_, states), _ = lax.scan(step, (hidden, states), jnp.arange(0, len(resets), lanes))
-    return states
+    nothing = jnp.zeros((len(hidden), len(resets)), hidden.dtype)
+    (_, states, products), _ = lax.scan(
+        step, (hidden, nothing, jnp.zeros_like(from_inputs)), jnp.arange(0, len(resets), lanes)
+    )
+    return states, products
 
 
 def _gates(
-    transposed: jax.Array, bias: jax.Array, before: jax.Array, from_inputs: jax.Array
+    products: jax.Array, from_inputs: jax.Array, bias: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Update gate, reset gate, what the latter acts on, and the candidate, ``(features, columns)`` each.
-
-    The first argument is the transposed kernel.
-    """
+    """Update gate, reset gate, what the latter acts on, and the candidate, ``(features, columns)`` each."""
     features = len(bias)
-    from_state = transposed @ before
     # The logistic function, by the faster tangent; once, as slices of a product do not vectorise further on.
-    gates = once(0.5 + 0.5 * jnp.tanh(0.5 * (from_inputs[: 2 * features] + from_state[: 2 * features])))
+    gates = once(0.5 + 0.5 * jnp.tanh(0.5 * (from_inputs[: 2 * features] + products[: 2 * features])))
     update, forget = gates[:features], gates[features:]
-    gated = from_state[2 * features :] + bias[:, None]
+    gated = products[2 * features :] + bias[:, None]
     return update, forget, gated, jnp.tanh(from_inputs[2 * features :] + forget * gated)
 
 
 def _recur_forward(*args: jax.Array) -> tuple[jax.Array, Any]:
-    states = _states(*args)
-    return states, (*args, states)
+    states, products = _recur(*args)
+    return states, (*args, states, products)
 
 
 def _recur_backward(kept: Any, of_states: jax.Array) -> tuple[jax.Array | None, ...]:
-    kernel, bias, hidden, from_inputs, resets, states = kept
+    kernel, bias, hidden, from_inputs, resets, states, products = kept
     lanes = hidden.shape[1]
     before = jnp.where(resets, 0.0, jnp.concatenate([hidden, states[:, :-lanes]], axis=1))
-    update, forget, gated, candidate = _gates(kernel.T, bias, before, from_inputs)
+    update, forget, gated, candidate = _gates(products, from_inputs, bias)
     # What each part of the product with the state gets of the gradient of the state after it.
     to_candidate = (1.0 - update) * (1.0 - candidate**2)
     to_update = (before - candidate) * update * (1.0 - update)
