@@ -73,6 +73,8 @@ class Config:
     Attributes:
         env_ids: Environments to train on.
         networks: Feed-forward agents, recurrent ones, or both.
+        features: Width of the layers of all; that of the presets if None. PureJaxRL's recurrent example has
+            128.
         ways: Ways to train.
         repeats: Runs of each compiled way after the first one, at least 1.
         sb3_repeats: Runs of Stable-Baselines3, minutes each, at least 1.
@@ -83,6 +85,7 @@ class Config:
 
     env_ids: tuple[str, ...] = ENV_IDS
     networks: tuple[str, ...] = NETWORKS
+    features: int | None = None
     ways: tuple[str, ...] = WAYS
     repeats: int = 5
     sb3_repeats: int = 1
@@ -95,7 +98,7 @@ class Config:
             for value in getattr(self, name):
                 if value not in known:
                     raise ValueError(f"{name} must be among {', '.join(known)}, got {value!r}")
-        for name in ("repeats", "sb3_repeats", "sb3_steps"):
+        for name in ("features", "repeats", "sb3_repeats", "sb3_steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
@@ -238,7 +241,7 @@ def case_of(env_id: str) -> Case:
     return Case(env_id, env, params, float(random), float(optima(params)[0]))
 
 
-def config_of(env_id: str, network: str, quick: bool) -> PPOConfig:
+def config_of(env_id: str, network: str, quick: bool, features: int | None = None) -> PPOConfig:
     """The hyper-parameters that ours and all others are trained with."""
     config = PRESETS[env_id]
     if network == "gru":
@@ -246,7 +249,7 @@ def config_of(env_id: str, network: str, quick: bool) -> PPOConfig:
     if quick:
         small = {"lanes": 16, "rollout_steps": 20, "minibatches": 2, "epochs": 2, "features": 8}
         config = dataclasses.replace(config, total_steps=25_600, **small)
-    return config
+    return config if features is None else dataclasses.replace(config, features=features)
 
 
 def missing_libraries(way: str) -> list[str]:
@@ -312,7 +315,7 @@ def _sb3_row(case: Case, config: PPOConfig, total_steps: int) -> Row:
 
 def measured(case: Case, network: str, ways: Sequence[str], config: Config) -> list[Row]:
     """Train in every way that there is for a network, in turn."""
-    ppo = config_of(case.env_id, network, config.quick)
+    ppo = config_of(case.env_id, network, config.quick, config.features)
     recurrent = network == "gru"
     only_recurrent, only_feed_forward = (FEW_LANES,), tuple(LIBRARIES)
     skipped = only_feed_forward if recurrent else only_recurrent

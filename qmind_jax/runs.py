@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 import platform
+import warnings
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ import numpy as np
 import qmind_jax
 from qmind_jax.environment import Environment
 from qmind_jax.envs.trust_handover import TrustHandover
+from qmind_jax.evaluation.regret import optima
 from qmind_jax.evaluation.returns import evaluate
 from qmind_jax.names import unknown
 from qmind_jax.people.population import Person, as_population
@@ -28,6 +30,10 @@ from qmind_jax.training.config import PPOConfig
 from qmind_jax.training.ppo import Metrics, Runner, TrainResult, advance, policy_of, start
 
 VERSION = 1
+BEST_POSSIBLE = "best possible, knowing the person"
+"""Name of the exact optimum among the returns of a run."""
+MOST_SOLVED = 1000
+"""People whose optimum is computed at most."""
 
 
 class MeanReturn(NamedTuple):
@@ -200,7 +206,7 @@ def trained_policy(run: Run) -> LearnedPolicy:
 
 
 def compare(run: Run, policy: LearnedPolicy, episodes: int, key: jax.Array) -> dict[str, MeanReturn]:
-    """Mean returns of the trained agents and of the untrained policies, under the same noise.
+    """Mean returns of the trained agents and of the untrained policies under the same noise, and the optimum.
 
     Args:
         run: The run.
@@ -218,7 +224,32 @@ def compare(run: Run, policy: LearnedPolicy, episodes: int, key: jax.Array) -> d
     for name, untrained in yardsticks(run.params, num_actions).items():
         result = evaluate(untrained, run.env, run.params, key, episodes)
         returns[name] = MeanReturn(float(result.mean), float(result.standard_error))
+    try:
+        returns[BEST_POSSIBLE] = best_possible(run.params)
+    except ValueError as error:
+        # A tree of questions that does not fit into memory: all else is known without it.
+        warnings.warn(f"no optimum: {error}", stacklevel=2)
     return returns
+
+
+def best_possible(params: Any) -> MeanReturn:
+    """Mean over the people of what the best policy earns that knows the person.
+
+    Of more than :data:`MOST_SOLVED` people evenly spaced ones stand for all; the standard error is theirs,
+    and 0 where everybody is counted.
+
+    Args:
+        params: Parameters of the environment.
+
+    Raises:
+        ValueError: If the tree of questions is too large to be searched.
+    """
+    number = len(params.people)
+    solved = np.linspace(0, number - 1, min(number, MOST_SOLVED)).astype(np.int32)
+    values = np.asarray(optima(params.replace(people=params.people[solved])))
+    unknown_people = 1.0 - len(solved) / number
+    error = values.std(ddof=1) * np.sqrt(unknown_people / len(solved)) if unknown_people else 0.0
+    return MeanReturn(float(values.mean()), float(error))
 
 
 def write_results(

@@ -157,8 +157,11 @@ def test_training_writes_a_table_a_plot_and_checkpoints(finished):
     assert {"jax", "device", "python"} < set(summary)
     assert list(summary["returns"]) == [
         *("trained, seed 0", "trained, seed 1", "published trust rule", "random"),
-        *("always hand over", "always slow", "always ask", "always wait"),
+        *("always hand over", "always slow", "always ask", "always wait", runs.BEST_POSSIBLE),
     ]
+    best, error = (summary["returns"][runs.BEST_POSSIBLE][name] for name in ("mean", "standard_error"))
+    assert error == 0.0
+    assert best >= max(value["mean"] - 4.0 * value["standard_error"] for value in summary["returns"].values())
     assert summary["returns"]["always ask"]["mean"] == pytest.approx(-20 * 0.4, abs=1e-4)
     assert summary["returns"]["always ask"]["standard_error"] == pytest.approx(0.0, abs=1e-5)
 

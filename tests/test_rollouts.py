@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flax import struct
 
-from qmind_jax import make, noise
+from qmind_jax import make, noise, rollouts
 from qmind_jax.people import handover_population
 from qmind_jax.policies import Constant, UniformRandom
 from qmind_jax.rollouts import rollout, rollout_bytes, start_lanes
@@ -85,7 +85,9 @@ def test_both_ways_of_stepping_are_equal_bit_for_bit(random_answering):
         chex.assert_trees_all_equal(jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), got), expected)
 
 
-def test_what_a_lane_meets_does_not_depend_on_how_many_there_are():
+@pytest.mark.parametrize("few_lanes", [3, 5, 99])
+def test_what_a_lane_meets_does_not_depend_on_how_many_there_are(few_lanes, monkeypatch):
+    monkeypatch.setattr(rollouts, "FEW_LANES", few_lanes)
     env, params = make("TrustHandover-v0")
     policy, key = UniformRandom(4), jax.random.key(1)
     few, many = (
