@@ -73,8 +73,7 @@ class Config:
     Attributes:
         env_ids: Environments to train on.
         networks: Feed-forward agents, recurrent ones, or both.
-        features: Width of the layers of all; that of the presets if None. PureJaxRL's recurrent example has
-            128.
+        features: Width of every layer; the preset's if None. PureJaxRL's recurrent example has 128.
         ways: Ways to train.
         repeats: Runs of each compiled way after the first one, at least 1.
         sb3_repeats: Runs of Stable-Baselines3, minutes each, at least 1.

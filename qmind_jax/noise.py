@@ -54,7 +54,7 @@ def _reduced(values: jax.Array) -> jax.Array:
     floating = jnp.issubdtype(values.dtype, jnp.floating)
     kind = np.dtype(f"uint{8 * values.dtype.itemsize}") if floating else values.dtype
     bits = lax.bitcast_convert_type(values, kind)
-    # One number twice, as of a reduction to a single one XLA makes an elementwise "or" again.
+    # One number twice, because XLA turns a reduction to a single number back into an elementwise "or".
     bits = jnp.broadcast_to(bits.reshape(1), (2,)) if values.size == 1 else bits
     pair = jnp.stack([bits, jnp.zeros_like(bits)])
     same = lax.reduce(pair, np.zeros((), kind), lax.bitwise_or, (0,))

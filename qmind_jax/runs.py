@@ -4,7 +4,6 @@ import dataclasses
 import json
 import pathlib
 import platform
-import warnings
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +11,7 @@ import numpy as np
 
 import qmind_jax
 from qmind_jax.environment import Environment
-from qmind_jax.envs.trust_handover import TrustHandover
+from qmind_jax.envs.trust_handover import TrustHandover, TrustHandoverParams
 from qmind_jax.evaluation.regret import optima
 from qmind_jax.evaluation.returns import evaluate
 from qmind_jax.names import unknown
@@ -31,9 +30,9 @@ from qmind_jax.training.ppo import Metrics, Runner, TrainResult, advance, policy
 
 VERSION = 1
 BEST_POSSIBLE = "best possible, knowing the person"
-"""Name of the exact optimum among the returns of a run."""
-MOST_SOLVED = 1000
-"""People whose optimum is computed at most."""
+"""Name of the optimum among the returns of a run."""
+FEWEST_SOLVED, MOST_SOLVED = 30, 1000
+"""People who may stand for a larger population."""
 
 
 class MeanReturn(NamedTuple):
@@ -224,32 +223,41 @@ def compare(run: Run, policy: LearnedPolicy, episodes: int, key: jax.Array) -> d
     for name, untrained in yardsticks(run.params, num_actions).items():
         result = evaluate(untrained, run.env, run.params, key, episodes)
         returns[name] = MeanReturn(float(result.mean), float(result.standard_error))
-    try:
-        returns[BEST_POSSIBLE] = best_possible(run.params)
-    except ValueError as error:
-        # A tree of questions that does not fit into memory: all else is known without it.
-        warnings.warn(f"no optimum: {error}", stacklevel=2)
+    if (best := best_possible(run.params)) is not None:
+        returns[BEST_POSSIBLE] = best
     return returns
 
 
-def best_possible(params: Any) -> MeanReturn:
-    """Mean over the people of what the best policy earns that knows the person.
+def best_possible(params: Any) -> MeanReturn | None:
+    """Mean over the people of what the best policy earns that knows the person, if that takes seconds only.
 
-    Of more than :data:`MOST_SOLVED` people evenly spaced ones stand for all; the standard error is theirs,
-    and 0 where everybody is counted.
+    Of many people, or of people whose optimum takes long, evenly spaced ones stand for all. The standard
+    error is that of their choice, 0 where everybody counts; the error of interpolation, which
+    :func:`~qmind_jax.policies.optimal.handover_optimum` estimates, is not in it.
 
     Args:
         params: Parameters of the environment.
 
-    Raises:
-        ValueError: If the tree of questions is too large to be searched.
+    Returns:
+        None if not even a few people can be solved.
     """
     number = len(params.people)
-    solved = np.linspace(0, number - 1, min(number, MOST_SOLVED)).astype(np.int32)
-    values = np.asarray(optima(params.replace(people=params.people[solved])))
-    unknown_people = 1.0 - len(solved) / number
-    error = values.std(ddof=1) * np.sqrt(unknown_people / len(solved)) if unknown_people else 0.0
+    solved = min(number, MOST_SOLVED, _solved_in_seconds(params))
+    if solved < min(number, FEWEST_SOLVED):
+        return None
+    chosen = np.linspace(0, number - 1, solved).astype(np.int32)
+    values = np.asarray(optima(params.replace(people=params.people[chosen])))
+    left_out = 1.0 - solved / number
+    error = values.std(ddof=1) * np.sqrt(left_out / solved) if left_out else 0.0
     return MeanReturn(float(values.mean()), float(error))
+
+
+def _solved_in_seconds(params: Any) -> int:
+    """Roughly how many people's optima can be computed in some seconds."""
+    if isinstance(params, TrustHandoverParams):
+        return 20_000 // int(params.n_steps)
+    histories = (2 * params.people.num_questions) ** int(params.max_questions)
+    return 50_000_000 // histories
 
 
 def write_results(
@@ -281,7 +289,7 @@ def write_results(
     (run.folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
 
     untrained = {name: value.mean for name, value in returns.items() if not name.startswith("trained")}
-    best = sorted(untrained, key=untrained.get, reverse=True)[:3]
+    best = sorted(untrained, key=untrained.get, reverse=True)[:4]
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
     learning_curve(
         axes,

@@ -36,6 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that start processes, so that none of them keeps all others waiting at the end."""
+    items.sort(key=lambda item: item.path.name != "test_processes.py")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs() -> Iterator[None]:
     """Free the compiled programs of a module after it: those of all modules together take gigabytes."""

@@ -104,6 +104,7 @@ def test_computing_numbers_once_lets_gradients_through():
     np.testing.assert_array_equal(sum_of_cubes(jnp.arange(3.0)), [0.0, 3.0, 12.0])
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="others fuse without computing again")
 @pytest.mark.parametrize("shape", [(), (1,), (5,)])
 @pytest.mark.parametrize("many_keys", [False, True])
 def test_numbers_are_computed_once_however_often_they_are_used(shape, many_keys):

@@ -21,9 +21,9 @@ _ROWS = 48
 
 
 def print_returns(run: runs.Run, returns: dict[str, runs.MeanReturn], episodes: int) -> None:
-    """Mean returns of the trained agents of a run and of the untrained policies, the best first."""
+    """Mean returns of the agents of a run, of untrained policies and of the optimum, the best first."""
     console.print(f"\n[bold]{run.env_id}[/]: mean return per episode")
-    table = Table("policy", "return", "± s.e.", caption=f"{episodes:,} episodes per policy")
+    table = Table("policy", "return", "± s.e.", caption=f"{episodes:,} episodes per policy that plays")
     for name, (mean, error) in sorted(returns.items(), key=lambda item: -item[1].mean):
         style = "bold" if name.startswith("trained") else None
         table.add_row(name, f"{mean:.3f}", f"{error:.3f}", style=style)

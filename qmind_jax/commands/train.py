@@ -106,7 +106,7 @@ def train(
 def evaluate(
     run: Annotated[pathlib.Path, tyro.conf.Positional], episodes: int = 100_000, seed: int = 1
 ) -> None:
-    """Evaluate the agents of a run again, next to the untrained policies.
+    """Evaluate the agents of a run again, next to untrained policies and the optimum.
 
     Args:
         run: Folder of the run.

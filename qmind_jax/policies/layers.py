@@ -106,11 +106,15 @@ def _recur(
 
     def step(carry: tuple[jax.Array, ...], begin: jax.Array) -> tuple[tuple[jax.Array, ...], None]:
         hidden, states, products = carry
-        before = jnp.where(_now(resets, begin, lanes), 0.0, hidden)
+        before = jnp.where(_columns_at(resets, begin, lanes), 0.0, hidden)
         product = transposed @ before
-        update, _, _, candidate = _gates(product, _now(from_inputs, begin, lanes), bias)
+        update, _, _, candidate = _gates(product, _columns_at(from_inputs, begin, lanes), bias)
         after = update * before + (1.0 - update) * candidate
-        return (after, _with(states, after, begin), _with(products, product, begin)), None
+        return (
+            after,
+            _with_columns_at(states, after, begin),
+            _with_columns_at(products, product, begin),
+        ), None
 
     nothing = jnp.zeros((len(hidden), len(resets)), hidden.dtype)
     (_, states, products), _ = lax.scan(
@@ -124,7 +128,8 @@ def _gates(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Update gate, reset gate, what the latter acts on, and the candidate, ``(features, columns)`` each."""
     features = len(bias)
-    # The logistic function, by the faster tangent; once, as slices of a product do not vectorise further on.
+    # The logistic function, by the faster tangent; once, as XLA on CPU
+    # would else compute both gates entry by entry where they meet the candidate.
     gates = once(0.5 + 0.5 * jnp.tanh(0.5 * (from_inputs[: 2 * features] + products[: 2 * features])))
     update, forget = gates[:features], gates[features:]
     gated = products[2 * features :] + bias[:, None]
@@ -151,11 +156,11 @@ def _recur_backward(kept: Any, of_states: jax.Array) -> tuple[jax.Array | None, 
         carry: tuple[jax.Array, jax.Array], begin: jax.Array
     ) -> tuple[tuple[jax.Array, jax.Array], None]:
         of_later, of_all = carry
-        of_after = of_later + _now(of_states, begin, lanes)
-        of_products = (of_after * _now(shares, begin, lanes)).reshape(-1, lanes)
-        of_before = of_after * _now(update, begin, lanes) + kernel @ of_products
-        of_before = jnp.where(_now(resets, begin, lanes), 0.0, of_before)
-        return (of_before, _with(of_all, of_after, begin)), None
+        of_after = of_later + _columns_at(of_states, begin, lanes)
+        of_products = (of_after * _columns_at(shares, begin, lanes)).reshape(-1, lanes)
+        of_before = of_after * _columns_at(update, begin, lanes) + kernel @ of_products
+        of_before = jnp.where(_columns_at(resets, begin, lanes), 0.0, of_before)
+        return (of_before, _with_columns_at(of_all, of_after, begin)), None
 
     carry = jnp.zeros_like(hidden), jnp.zeros_like(states)
     (of_hidden, of_all), _ = lax.scan(step, carry, jnp.arange(0, len(resets), lanes), reverse=True)
@@ -169,11 +174,11 @@ def _recur_backward(kept: Any, of_states: jax.Array) -> tuple[jax.Array | None, 
 recur.defvjp(_recur_forward, _recur_backward)
 
 
-def _now(columns: jax.Array, begin: jax.Array, lanes: int) -> jax.Array:
+def _columns_at(columns: jax.Array, begin: jax.Array, lanes: int) -> jax.Array:
     """The columns of one step."""
     return lax.dynamic_slice_in_dim(columns, begin, lanes, axis=-1)
 
 
-def _with(columns: jax.Array, new: jax.Array, begin: jax.Array) -> jax.Array:
+def _with_columns_at(columns: jax.Array, new: jax.Array, begin: jax.Array) -> jax.Array:
     """With other columns at one step."""
     return lax.dynamic_update_slice_in_dim(columns, new, begin, axis=-1)
