@@ -128,8 +128,8 @@ def _gates(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Update gate, reset gate, what the latter acts on, and the candidate, ``(features, columns)`` each."""
     features = len(bias)
-    # The logistic function, by the faster tangent. Once, as XLA on CPU would otherwise compute both gates again,
-    # one entry at a time, where they meet the candidate.
+    # The logistic function, by the faster tangent. Once, as XLA on CPU would otherwise compute both gates
+    # again, one entry at a time, where they meet the candidate.
     gates = once(0.5 + 0.5 * jnp.tanh(0.5 * (from_inputs[: 2 * features] + products[: 2 * features])))
     update, forget = gates[:features], gates[features:]
     gated = products[2 * features :] + bias[:, None]
