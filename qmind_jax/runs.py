@@ -4,16 +4,16 @@ import dataclasses
 import json
 import pathlib
 import platform
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 import qmind_jax
 from qmind_jax.environment import Environment
-from qmind_jax.envs.trust_handover import TrustHandover, TrustHandoverParams
-from qmind_jax.evaluation.regret import optima
-from qmind_jax.evaluation.returns import evaluate
+from qmind_jax.envs.trust_handover import TrustHandover
+from qmind_jax.evaluation.mean_optimum import best_possible
+from qmind_jax.evaluation.returns import MeanReturn, evaluate
 from qmind_jax.names import unknown
 from qmind_jax.people.population import Person, as_population
 from qmind_jax.people.ratings.fit import TrustFamily, trust_population
@@ -31,15 +31,6 @@ from qmind_jax.training.ppo import Metrics, Runner, TrainResult, advance, policy
 VERSION = 1
 BEST_POSSIBLE = "best possible, knowing the person"
 """Name of the optimum among the returns of a run."""
-FEWEST_SOLVED, MOST_SOLVED = 30, 1000
-"""People who may stand for a larger population."""
-
-
-class MeanReturn(NamedTuple):
-    """Mean return of a policy and its standard error."""
-
-    mean: float
-    standard_error: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,38 +217,6 @@ def compare(run: Run, policy: LearnedPolicy, episodes: int, key: jax.Array) -> d
     if (best := best_possible(run.params)) is not None:
         returns[BEST_POSSIBLE] = best
     return returns
-
-
-def best_possible(params: Any) -> MeanReturn | None:
-    """Mean over the people of what the best policy earns that knows the person, if that takes seconds only.
-
-    Of many people, or of people whose optimum takes long, evenly spaced ones stand for all. The standard
-    error is that of their choice, 0 where everybody counts; the error of interpolation, which
-    :func:`~qmind_jax.policies.optimal.handover_optimum` estimates, is not in it.
-
-    Args:
-        params: Parameters of the environment.
-
-    Returns:
-        None if not even a few people can be solved.
-    """
-    number = len(params.people)
-    solved = min(number, MOST_SOLVED, _solved_in_seconds(params))
-    if solved < min(number, FEWEST_SOLVED):
-        return None
-    chosen = np.linspace(0, number - 1, solved).astype(np.int32)
-    values = np.asarray(optima(params.replace(people=params.people[chosen])))
-    left_out = 1.0 - solved / number
-    error = values.std(ddof=1) * np.sqrt(left_out / solved) if left_out else 0.0
-    return MeanReturn(float(values.mean()), float(error))
-
-
-def _solved_in_seconds(params: Any) -> int:
-    """Roughly how many people's optima can be computed in some seconds."""
-    if isinstance(params, TrustHandoverParams):
-        return 20_000 // int(params.n_steps)
-    histories = (2 * params.people.num_questions) ** int(params.max_questions)
-    return 50_000_000 // histories
 
 
 def write_results(

@@ -4,8 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from qmind_jax import runs
-from qmind_jax.evaluation import optima
+from qmind_jax.evaluation import best_possible, optima
 from qmind_jax.people import handover_population
 from qmind_jax.registry import REGISTRY, make
 
@@ -16,27 +15,27 @@ def ten_people():
 
 
 def test_it_is_the_mean_over_everybody(ten_people):
-    best = runs.best_possible(ten_people)
+    best = best_possible(ten_people)
     assert best.mean == pytest.approx(float(optima(ten_people).mean()), abs=1e-5)
     assert best.standard_error == 0.0
 
 
 def test_of_many_people_some_stand_for_all(ten_people, monkeypatch):
-    monkeypatch.setattr(runs, "MOST_SOLVED", 4)
-    monkeypatch.setattr(runs, "FEWEST_SOLVED", 4)
+    for name in ("FEWEST_SOLVED", "MOST_SOLVED"):
+        monkeypatch.setattr(f"qmind_jax.evaluation.mean_optimum.{name}", 4)
     some = np.asarray(optima(ten_people))[[0, 3, 6, 9]]
-    best = runs.best_possible(ten_people)
+    best = best_possible(ten_people)
     assert best.mean == pytest.approx(some.mean(), abs=1e-5)
     assert best.standard_error == pytest.approx(some.std(ddof=1) * np.sqrt(0.6 / 4), rel=1e-3)
 
 
 def test_what_takes_too_long_is_left_out(ten_people):
-    assert runs.best_possible(ten_people.replace(n_steps=100_000)) is None
+    assert best_possible(ten_people.replace(n_steps=100_000)) is None
     _, params = make("Clarification-v0")
-    assert runs.best_possible(params).mean == pytest.approx(-1.6108, abs=1e-4)
-    assert runs.best_possible(params.replace(max_questions=12)) is None
+    assert best_possible(params).mean == pytest.approx(-1.6108, abs=1e-4)
+    assert best_possible(params.replace(max_questions=12)) is None
 
 
 def test_every_registered_environment_has_one():
     for env_id in REGISTRY:
-        assert runs.best_possible(make(env_id)[1]) is not None
+        assert best_possible(make(env_id)[1]) is not None

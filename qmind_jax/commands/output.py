@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from qmind_jax import fits, runs
+from qmind_jax.evaluation import MeanReturn
 from qmind_jax.evaluation.sweep_files import axes_of
 from qmind_jax.people.fitting.comparison import Comparison
 from qmind_jax.people.ratings.comparison import FIRST_RATING, LAST_RATING
@@ -20,7 +21,7 @@ console = Console()
 _ROWS = 48
 
 
-def print_returns(run: runs.Run, returns: dict[str, runs.MeanReturn], episodes: int) -> None:
+def print_returns(run: runs.Run, returns: dict[str, MeanReturn], episodes: int) -> None:
     """Mean returns of the agents of a run, of untrained policies and of the optimum, the best first."""
     console.print(f"\n[bold]{run.env_id}[/]: mean return per episode")
     table = Table("policy", "return", "± s.e.", caption=f"{episodes:,} episodes per policy that plays")

@@ -1,7 +1,7 @@
 """Returns of a policy over whole episodes."""
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,13 @@ from qmind_jax.policies.policy import Policy
 LANES = 8192
 """Episodes that run side by side; more of them follow one batch after the other, so that memory does not grow
 with anything but one row of numbers per episode."""
+
+
+class MeanReturn(NamedTuple):
+    """Mean return of a policy and its standard error."""
+
+    mean: float
+    standard_error: float
 
 
 @struct.dataclass
