@@ -3,10 +3,12 @@
 Every person is another, every lane plays 20 steps with random actions. Standard output has one JSON line
 per environment: the time of the first run, the compilation left out, and the most memory that it added to
 what was in use before, next to what :func:`qmind_jax.rollouts.rollout_bytes` says. Memory is read from
-``/proc``, so that this needs Linux.
+``/proc``, so that this needs Linux with the GNU C library.
 """
 
+import ctypes
 import dataclasses
+import gc
 import json
 import time
 from pathlib import Path
@@ -85,6 +87,9 @@ def measure(env: Environment, params: Any, config: Config) -> dict[str, Any]:
 
 def _forget_peak() -> int:
     """Make the memory in use now the largest so far, and return it, in bytes."""
+    # What was freed goes back to the system first: used again, it would not show.
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     return _memory("VmRSS")
 
