@@ -247,14 +247,14 @@ def write_results(
     }
     (run.folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
 
-    untrained = {name: value.mean for name, value in returns.items() if not name.startswith("trained")}
-    best = sorted(untrained, key=untrained.get, reverse=True)[:4]
+    references = {name: value.mean for name, value in returns.items() if not name.startswith("trained")}
+    best = sorted(references, key=references.get, reverse=True)[:4]
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
     learning_curve(
         axes,
         np.asarray(result.metrics["return"]),
         run.config.steps_per_update,
-        {name: untrained[name] for name in best},
+        {name: references[name] for name in best},
         smooth=max(1, run.config.num_updates // 25),
     )
     axes.set_title(f"{run.env_id}: learning on {len(run.params.people)} simulated people")

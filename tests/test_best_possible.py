@@ -3,9 +3,10 @@
 import jax
 import numpy as np
 import pytest
+from flax import struct
 
 from qmind_jax.evaluation import best_possible, optima
-from qmind_jax.people import handover_population
+from qmind_jax.people import TrustQubit, handover_population
 from qmind_jax.registry import REGISTRY, make
 
 
@@ -39,3 +40,17 @@ def test_what_takes_too_long_is_left_out(ten_people):
 def test_every_registered_environment_has_one():
     for env_id in REGISTRY:
         assert best_possible(make(env_id)[1]) is not None
+
+
+@struct.dataclass
+class OtherParams:
+    """Parameters of no environment of ours."""
+
+    people: TrustQubit
+
+
+def test_another_environment_is_refused(ten_people):
+    with pytest.raises(
+        TypeError, match="params must be ClarificationParams or TrustHandoverParams, got Other"
+    ):
+        best_possible(OtherParams(ten_people.people))

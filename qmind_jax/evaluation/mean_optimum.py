@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from qmind_jax.envs.clarification import ClarificationParams
 from qmind_jax.envs.trust_handover import TrustHandoverParams
 from qmind_jax.evaluation.regret import optima
 from qmind_jax.evaluation.returns import MeanReturn
@@ -24,6 +25,9 @@ def best_possible(params: Any) -> MeanReturn | None:
 
     Returns:
         None if not even a few people can be solved.
+
+    Raises:
+        TypeError: For the parameters of another environment.
     """
     number = len(params.people)
     solved = min(number, MOST_SOLVED, _solved_in_seconds(params))
@@ -38,7 +42,9 @@ def best_possible(params: Any) -> MeanReturn | None:
 
 def _solved_in_seconds(params: Any) -> int:
     """Roughly how many people can be solved in some seconds."""
+    if isinstance(params, ClarificationParams):
+        histories = (2 * params.people.num_questions) ** int(params.max_questions)
+        return 50_000_000 // histories
     if isinstance(params, TrustHandoverParams):
         return 20_000 // int(params.n_steps)
-    histories = (2 * params.people.num_questions) ** int(params.max_questions)
-    return 50_000_000 // histories
+    return MOST_SOLVED  # Of others optima says that it does not know them.
